@@ -1,0 +1,48 @@
+# Every verb of the project. `make help` lists them; each works as the first command in a fresh clone.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test lock clean
+
+help: ## list the verbs
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY) ## build the environment in .venv (every other verb does this by itself)
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "gpufence needs Python >= 3.11; $(PYTHON) is $$($(PYTHON) --version 2>&1). Remedy: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+	  { rm -rf .venv; echo "$(PYTHON) cannot create environments. Remedy on Debian: apt install python3-venv"; exit 1; }
+	@echo "==> installing the locked tools into .venv (about a minute, once)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --no-deps --require-hashes -r requirements/dev.txt \
+	  | awk '/^Collecting/ {sub("==.*", "", $$2); printf " %s", $$2; fflush()} END {print ""}'
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+check: $(READY) ## format, lint, types, import contracts and unit tests (under a minute)
+	@echo "==> format";           $(BIN)/ruff format --check --quiet .
+	@echo "==> lint";             $(BIN)/ruff check --quiet .
+	@echo "==> types";            $(BIN)/mypy --no-error-summary
+	@echo "==> import contracts"; $(BIN)/lint-imports --no-logo > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+	@rm -f .lint-imports.log
+	@echo "==> unit tests";       $(BIN)/pytest -q tests/unit
+
+test: check ## everything that needs no root; the command that CI runs
+	@$(BIN)/python -m simulator build
+	@echo "==> all tests, with branch coverage"
+	@rm -f .coverage .coverage.*
+	@$(BIN)/pytest --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
+	@$(BIN)/python -m tests.house coverage
+
+lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
+	@$(BIN)/python -m tests.house lock
+
+clean: ## remove the environment and every product of the checks
+	@rm -rf .venv build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,3 @@
+"""
+The node agent: measures what every process really holds and evicts the pod that breaks its limit.
+"""

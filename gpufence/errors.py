@@ -1,0 +1,91 @@
+"""
+The exceptions of gpufence, one class per reaction of a caller.
+
+GpufenceError              anything gpufence raises on purpose
+├── InvalidError           somebody wrote what cannot be read: show the problem, change nothing
+│   └── SettingsError      our own settings: print every problem and do not start
+├── UnknownVersionError    a format newer than this program: fall back, never guess
+└── kube.errors.KubeError  what the API server or the way to it answered (see kube/errors.py)
+
+What is expected to go wrong while deciding is a value (`Problem`), not an exception: a pod with an
+unreadable annotation is an ordinary pod, and its problem is an ordinary result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """
+    What is wrong, where, and what to do: the one form in which every part says so.
+    """
+
+    field: str
+    value: str
+    reason: str
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.field}: {shown(self.value)} {self.reason}; {self.remedy}"
+
+
+def shown(value: object) -> str:
+    """
+    Quote a value for a person, on one line and short, whatever somebody put into it.
+    """
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) > SHOWN_CHARACTERS:
+        text = f"{text[:SHOWN_CHARACTERS]}..."
+    return '"' + "".join(char if char.isprintable() else "?" for char in text) + '"'
+
+
+class GpufenceError(Exception):
+    """
+    Anything gpufence raises on purpose.
+    """
+
+
+class InvalidError(GpufenceError):
+    """
+    Raised for text that cannot be read; carries the problem for whoever reports it.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.sentence)
+        self.problem = problem
+
+
+class SettingsError(InvalidError):
+    """
+    Raised once, at start, with everything that is wrong with a program's settings.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems[0])
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "\n".join(problem.sentence for problem in self.problems)
+
+
+class UnknownVersionError(GpufenceError):
+    """
+    Raised for a format written by a newer gpufence; the caller falls back to what it can work out.
+    """
+
+    def __init__(self, field: str, version: object) -> None:
+        super().__init__(
+            f"{field}: version {shown(version)} is not known to this gpufence; "
+            "upgrade this program, it reads version 1"
+        )
+        self.field = field
+        self.version = version

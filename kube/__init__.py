@@ -1,0 +1,3 @@
+"""
+The one place that knows the Kubernetes client.
+"""

@@ -1,0 +1,3 @@
+"""
+The kubectl plugin: declared, injected and measured, side by side.
+"""

@@ -104,20 +104,23 @@ class Reader:
         text = self.text(name, default)
         return self._parsed(name, text, lambda: parse(text, name), fallback)
 
-    def check(self, prefix: str) -> None:
+    def check(self) -> None:
         """
-        Raise one `SettingsError` for all that was wrong, misspelt `prefix` variables included.
+        Raise one `SettingsError` for all that was wrong.
         """
-        unknown = sorted(
-            name for name in self._variables if name.startswith(prefix) and name not in self._known
-        )
-        known = ", ".join(sorted(self._known))
-        self._problems += [
-            Problem(name, self._variables[name], "is no setting of this program", f"known: {known}")
-            for name in unknown
-        ]
         if self._problems:
             raise SettingsError(self._problems)
+
+    def unknown(self, prefix: str) -> tuple[str, ...]:
+        """
+        Return the variables of ours that nobody read: misspelt, or meant for another program.
+
+        They are worth a warning but no refusal: Kubernetes itself puts GPUFENCE_WEBHOOK_PORT and
+        its like into pods beside a Service of that name.
+        """
+        return tuple(
+            sorted(name for name in self._variables.keys() - self._known if name.startswith(prefix))
+        )
 
     def _parsed(self, name: str, text: str, parse: Callable[[], T], fallback: T) -> T:
         try:

@@ -1,0 +1,170 @@
+"""
+Every label, annotation, resource, variable, event reason and metric of gpufence, spelled once.
+
+Each line says why the name exists. Manifests under deploy/ are checked against this module, and the
+match conditions of the webhook are generated from it (see conditions.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "gpufence.io/"  # every key of ours starts so, which lets one policy freeze them all
+ENV_PREFIX: Final = "env.gpufence.io/"  # final values that containers read through a fieldRef
+
+# Objects of the installation
+SYSTEM_NAMESPACE: Final = "gpufence-system"  # where webhook, agents and certificates live
+POLICY_CONFIGMAP: Final = "gpufence-policy"  # the kill switch of all agents
+POLICY_MAX_MODE: Final = "max-mode"  # its key: the highest mode any agent may act in
+WEBHOOK_CONFIGURATION: Final = "gpufence"  # sorts before mutating-kai-admission, as KAI needs
+WEBHOOK_SERVICE: Final = "gpufence-webhook"  # whom the API server calls
+TLS_SECRET: Final = "gpufence-webhook-tls"  # the serving pair, mounted by the webhook
+CA_SECRET: Final = "gpufence-ca"  # the signing key, apart, mounted by nobody
+
+# Labels and annotations that people set
+MODE: Final = "gpufence.io/mode"  # namespace label: how far gpufence may go there
+MEMORY: Final = "gpufence.io/memory"  # the pod's limit per card
+MEMORY_OF_CONTAINER: Final = "gpufence.io/memory."  # + container: that container's part
+PROCESSES_PER_CARD: Final = "gpufence.io/processes-per-card"  # who share one part on one card
+HEADROOM: Final = "gpufence.io/headroom"  # how much of the limit the framework may use
+PYTHON_HOOK: Final = "gpufence.io/python-hook"  # mount the start-up hook for TensorFlow, old torch
+ARGS: Final = "gpufence.io/args"  # append the server's own memory flag
+GROWTH: Final = "gpufence.io/growth"  # in observe: grow on demand, so that the need can be measured
+INJECT: Final = (
+    "gpufence.io/inject"  # "disabled" leaves containers alone, still measured and fenced
+)
+FRAMEWORK: Final = "gpufence.io/framework"  # names the server where command and image do not
+MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
+IMPLIED_LIMITS: Final = "gpufence.io/implied-limits"  # namespace: enforce card / shared clients
+
+# Annotations that gpufence writes on pods
+PLAN: Final = "gpufence.io/plan"  # what was decided and why, for binder, agent and plugin
+CARD: Final = "gpufence.io/card"  # the card the values were computed for
+NODE: Final = "gpufence.io/node"  # the node they are exact for; absent = conservative
+INJECTED: Final = "gpufence.io/injected"  # its absence alone means: the webhook never saw this pod
+SUMMARY: Final = "gpufence.io/summary"  # one line a person can read
+WARNINGS: Final = "gpufence.io/warnings"  # what the creator of the pod was warned about
+SITECUSTOMIZE: Final = "gpufence.io/sitecustomize"  # the start-up hook's source
+CARDS: Final = "gpufence.io/cards"  # on a Node, by its own agent: the cards it really has
+
+# How sharing systems declare memory
+GPUSHARE_MEMORY: Final = "aliyun.com/gpu-mem"  # units of GiB or MiB, the node decides
+GPUSHARE_COUNT: Final = "aliyun.com/gpu-count"  # on nodes: cards that share gpu-mem
+VOLCANO_MEMORY: Final = "volcano.sh/gpu-memory"  # MiB times the device plugin's factor
+VOLCANO_NUMBER: Final = "volcano.sh/gpu-number"  # whole cards
+VOLCANO_VGPU_MEMORY: Final = "volcano.sh/vgpu-memory"  # MiB times factor for each vGPU
+VOLCANO_VGPU_PERCENTAGE: Final = "volcano.sh/vgpu-memory-percentage"  # of a card, for each vGPU
+VOLCANO_VGPU_NUMBER: Final = "volcano.sh/vgpu-number"  # how many vGPUs
+HAMI_MEMORY: Final = "nvidia.com/gpumem"  # MiB on each card
+HAMI_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"  # of each card
+NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards, or shares of one without an amount
+NVIDIA_MIG_PREFIX: Final = "nvidia.com/mig-"  # + profile: a slice that hardware fences
+KAI_MEMORY: Final = "gpu-memory"  # pod annotation: MiB on each card
+KAI_FRACTION: Final = "gpu-fraction"  # pod annotation: share of each card
+KAI_DEVICES: Final = "gpu-fraction-num-devices"  # pod annotation: how many cards
+KAI_CONTAINER: Final = "gpu-fraction-container-name"  # pod annotation: who; default the first
+
+GPU_RESOURCES: Final = (
+    GPUSHARE_MEMORY,
+    VOLCANO_MEMORY,
+    VOLCANO_NUMBER,
+    VOLCANO_VGPU_MEMORY,
+    VOLCANO_VGPU_PERCENTAGE,
+    VOLCANO_VGPU_NUMBER,
+    HAMI_MEMORY,
+    HAMI_PERCENTAGE,
+    NVIDIA_GPU,
+)
+KAI_KEYS: Final = (KAI_MEMORY, KAI_FRACTION, KAI_DEVICES, KAI_CONTAINER)
+USER_KEYS: Final = (
+    MEMORY,
+    PROCESSES_PER_CARD,
+    HEADROOM,
+    PYTHON_HOOK,
+    ARGS,
+    GROWTH,
+    INJECT,
+    FRAMEWORK,
+)
+WRITTEN_KEYS: Final = (PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE)
+
+# Bookkeeping of schedulers on pods; forged at create, it corrupts their books
+GPUSHARE_BOOKS: Final = (
+    "ALIYUN_COM_GPU_MEM_IDX",
+    "ALIYUN_COM_GPU_MEM_DEV",
+    "ALIYUN_COM_GPU_MEM_POD",
+    "ALIYUN_COM_GPU_MEM_ASSIGNED",
+    "ALIYUN_COM_GPU_MEM_ASSUME_TIME",
+    "scheduler.framework.gpushare.allocation",
+    "scheduler.framework.gpushare.assigned",
+    "scheduler.framework.gpushare.assume-time",
+)
+VOLCANO_BOOKS: Final = (
+    "volcano.sh/gpu-index",
+    "volcano.sh/predicate-time",
+    "volcano.sh/gpu-assigned",
+    "volcano.sh/vgpu-node",
+    "volcano.sh/vgpu-time",
+    "volcano.sh/vgpu-ids-new",
+    "volcano.sh/devices-to-allocate",
+    "volcano.sh/bind-phase",
+    "volcano.sh/bind-time",
+)
+GPUSHARE_CARD_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"  # the card gpushare assigned, once bound
+GPUSHARE_CARD_UNITS: Final = "ALIYUN_COM_GPU_MEM_DEV"  # that card's size in the node's unit
+VOLCANO_CARD_INDEX: Final = "volcano.sh/gpu-index"  # the card Volcano assigned, once bound
+
+# What nodes say about their cards
+GFD_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one card, by GPU feature discovery
+GFD_COUNT: Final = "nvidia.com/gpu.count"  # physical cards
+GFD_PRODUCT: Final = "nvidia.com/gpu.product"  # model, with -SHARED when shared
+GFD_COMPUTE_MAJOR: Final = "nvidia.com/gpu.compute.major"  # compute capability
+GFD_COMPUTE_MINOR: Final = "nvidia.com/gpu.compute.minor"  # compute capability
+GFD_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares advertised for each card
+GFD_SHARING: Final = "nvidia.com/gpu.sharing-strategy"  # none, mps or time-slicing
+GKE_SHARING: Final = "cloud.google.com/gke-gpu-sharing-strategy"  # time-sharing or mps
+GKE_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"  # shares of each card
+
+# Keys of Kubernetes itself
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"  # label the API server sets on namespaces
+MIRROR: Final = "kubernetes.io/config.mirror"  # static pods as the API shows them
+STATIC_HASH: Final = "kubernetes.io/config.hash"  # the UID a static pod's cgroup carries
+
+# Environment of the user's containers
+PYTORCH_CONF: Final = "PYTORCH_ALLOC_CONF"  # PyTorch >= 2.10
+PYTORCH_CUDA_CONF: Final = "PYTORCH_CUDA_ALLOC_CONF"  # hides the one above when set at all
+XLA_FRACTION: Final = "XLA_PYTHON_CLIENT_MEM_FRACTION"  # JAX, the name every version knows
+XLA_NEW_FRACTION: Final = "XLA_CLIENT_MEM_FRACTION"  # both non-empty = JAX falls back to CPU
+XLA_ALLOCATOR: Final = "XLA_PYTHON_CLIENT_ALLOCATOR"  # platform and cuda_async ignore the fraction
+XLA_PREALLOCATE: Final = "XLA_PYTHON_CLIENT_PREALLOCATE"  # "false" grows on demand
+TF_GROWTH: Final = "TF_FORCE_GPU_ALLOW_GROWTH"  # lazy, not a cap; the only one TensorFlow reads
+TF_UNIFIED: Final = "TF_FORCE_UNIFIED_MEMORY"  # lifts every cap of XLA
+CUPY_LIMIT: Final = "CUPY_GPU_MEMORY_LIMIT"  # bytes; an empty value is an error there
+PADDLE_LIMIT: Final = "FLAGS_gpu_memory_limit_mb"  # MiB
+JULIA_LIMIT: Final = "JULIA_CUDA_HARD_MEMORY_LIMIT"  # <n>MiB; an empty value is an error there
+CUDA_LOADING: Final = "CUDA_MODULE_LOADING"  # LAZY keeps the context small
+ENV_LIMIT_BYTES: Final = "GPUFENCE_MEMORY_LIMIT_BYTES"  # for programs of the user's own
+ENV_FRACTION: Final = "GPUFENCE_MEMORY_FRACTION"  # the same as a share of the card
+ENV_TF_FRACTION: Final = "GPUFENCE_TF_FRACTION"  # for per_process_gpu_memory_fraction
+
+# Settings that several programs read
+SETTING_PREFIX: Final = "GPUFENCE_"  # every setting of ours starts so
+GPUSHARE_UNIT: Final = "GPUFENCE_GPUSHARE_UNIT"  # GiB or MiB, until a node says
+VOLCANO_FACTOR: Final = "GPUFENCE_VOLCANO_FACTOR"  # the device plugin's --gpu-memory-factor
+DEFAULT_CARD: Final = "GPUFENCE_DEFAULT_CARD"  # memory of a card where no node tells
+RESERVE: Final = "GPUFENCE_RESERVE"  # replaces the context reserve of the table
+SIMULATOR_STATE: Final = "GPUFENCE_SIMULATOR_STATE"  # file of the simulated cards
+
+# Event reasons
+LIMIT_EXCEEDED: Final = "GPUMemoryLimitExceeded"  # a pod is over its limit
+WOULD_EVICT: Final = "GPUMemoryWouldEvict"  # it would be evicted in a higher mode
+EVICTED: Final = "GPUMemoryEvicted"  # it was
+EVICTION_BLOCKED: Final = "GPUMemoryEvictionBlocked"  # a disruption budget refuses
+EVICTION_FAILED: Final = "GPUMemoryEvictionFailed"  # the API refused for another reason
+TERMINATION_STUCK: Final = "GPUMemoryTerminationStuck"  # it is deleted but does not end
+CAP_INEFFECTIVE: Final = "GPUMemoryCapIneffective"  # a process above the cap it was given
+UNDECLARED: Final = "GPUMemoryUndeclared"  # GPU use without any amount
+OVERCOMMITTED: Final = "GPUMemoryOvercommitted"  # limits on a card exceed the card
+UNATTRIBUTED: Final = "GPUMemoryUnattributed"  # memory that belongs to no pod we know
+NVML_UNAVAILABLE: Final = "NVMLUnavailable"  # measuring stopped
+EVICTION_SUSPENDED: Final = "GPUMemoryEvictionSuspended"  # too many violators at once

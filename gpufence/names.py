@@ -18,8 +18,8 @@ POLICY_CONFIGMAP: Final = "gpufence-policy"  # the kill switch of all agents
 POLICY_MAX_MODE: Final = "max-mode"  # its key: the highest mode any agent may act in
 WEBHOOK_CONFIGURATION: Final = "gpufence"  # sorts before mutating-kai-admission, as KAI needs
 WEBHOOK_SERVICE: Final = "gpufence-webhook"  # whom the API server calls
-TLS_SECRET: Final = "gpufence-webhook-tls"  # the serving pair, mounted by the webhook
-CA_SECRET: Final = "gpufence-ca"  # the signing key, apart, mounted by nobody
+TLS_SECRET: Final = "gpufence-webhook-tls"  # noqa: S105 - a name: the serving pair
+CA_SECRET: Final = "gpufence-ca"  # noqa: S105 - a name: the signing key, apart
 
 # Labels and annotations that people set
 MODE: Final = "gpufence.io/mode"  # namespace label: how far gpufence may go there
@@ -58,6 +58,7 @@ VOLCANO_VGPU_NUMBER: Final = "volcano.sh/vgpu-number"  # how many vGPUs
 HAMI_MEMORY: Final = "nvidia.com/gpumem"  # MiB on each card
 HAMI_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"  # of each card
 NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards, or shares of one without an amount
+NVIDIA_GPU_SHARED: Final = "nvidia.com/gpu.shared"  # the same, renamed by the device plugin
 NVIDIA_MIG_PREFIX: Final = "nvidia.com/mig-"  # + profile: a slice that hardware fences
 KAI_MEMORY: Final = "gpu-memory"  # pod annotation: MiB on each card
 KAI_FRACTION: Final = "gpu-fraction"  # pod annotation: share of each card
@@ -74,6 +75,7 @@ GPU_RESOURCES: Final = (
     HAMI_MEMORY,
     HAMI_PERCENTAGE,
     NVIDIA_GPU,
+    NVIDIA_GPU_SHARED,
 )
 KAI_KEYS: Final = (KAI_MEMORY, KAI_FRACTION, KAI_DEVICES, KAI_CONTAINER)
 USER_KEYS: Final = (
@@ -122,6 +124,7 @@ GFD_COMPUTE_MAJOR: Final = "nvidia.com/gpu.compute.major"  # compute capability
 GFD_COMPUTE_MINOR: Final = "nvidia.com/gpu.compute.minor"  # compute capability
 GFD_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares advertised for each card
 GFD_SHARING: Final = "nvidia.com/gpu.sharing-strategy"  # none, mps or time-slicing
+GFD_MIG_MEMORY: Final = "nvidia.com/mig-{profile}.memory"  # MiB of one slice, mixed strategy
 GKE_SHARING: Final = "cloud.google.com/gke-gpu-sharing-strategy"  # time-sharing or mps
 GKE_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"  # shares of each card
 

@@ -46,7 +46,8 @@ def read_nano(value: object, field: str) -> int:
     if len(whole) + len(part) > _MOST_DIGITS:
         raise _invalid(value, field, reason=f"has more than {_MOST_DIGITS} digits")
     numerator, denominator = _scale(value, field, suffix)
-    amount = -(-int(whole + part) * numerator * NANO // (denominator * 10 ** len(part)))
+    divisor: int = denominator * 10 ** len(part)
+    amount = -(-int(whole + part) * numerator * NANO // divisor)
     return -amount if sign == "-" else amount
 
 

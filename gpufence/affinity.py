@@ -1,0 +1,79 @@
+"""
+Which nodes a pod allows, by the rules of nodeSelector and required node affinity.
+
+Taints are left out on purpose: ignoring them only adds candidates, and every value before binding
+is the smallest over all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gpufence.shape import Object, as_list, as_object, as_text, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.pods import Pod
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def allows(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
+    """
+    Tell whether a pod may run on the node of this name and these labels.
+    """
+    if pod.node_name:
+        return pod.node_name == name
+    if any(labels.get(key) != value for key, value in pod.node_selector.items()):
+        return False
+    required = pod.affinity.get(_REQUIRED)
+    if required is None:
+        return True
+    terms = objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
+    return any(_matches(term, name, labels) for term in terms)
+
+
+def _matches(term: Object, name: str, labels: Mapping[str, str]) -> bool:
+    """
+    Tell whether every requirement of a term holds; an empty term matches no node.
+    """
+    by_label = objects(term.get("matchExpressions"), "matchExpressions")
+    by_field = objects(term.get("matchFields"), "matchFields")
+    fields = {"metadata.name": name}
+    return bool(by_label or by_field) and (
+        all(_holds(item, labels) for item in by_label)
+        and all(_holds(item, fields) for item in by_field)
+    )
+
+
+def _holds(requirement: Object, labels: Mapping[str, str]) -> bool:
+    key = as_text(requirement.get("key"), "key")
+    values = [as_text(item, "values") for item in as_list(requirement.get("values"), "values")]
+    value = labels.get(key)
+    match requirement.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _compared(value, values) > 0
+        case "Lt":
+            return _compared(value, values) < 0
+        case _:
+            return False
+
+
+def _compared(value: str | None, bounds: list[str]) -> int:
+    """
+    Compare as Kubernetes does, whole numbers only; 0 (neither) where one of them is none.
+    """
+    left = _WHOLE.fullmatch(value or "")
+    right = _WHOLE.fullmatch(bounds[0] if len(bounds) == 1 else "")
+    return int(left[0]) - int(right[0]) if left and right else 0

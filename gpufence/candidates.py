@@ -1,0 +1,92 @@
+"""
+The cards a pod might meet, before a scheduler has chosen and after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.affinity import allows
+from gpufence.errors import InvalidError
+from gpufence.nodes import GpuNode, usable_cards
+from gpufence.shape import whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpufence.cards import Card
+    from gpufence.dialects import Units
+    from gpufence.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """
+    One card a pod might meet, with the units of its node; None where nothing tells its size.
+    """
+
+    units: Units
+    memory_bytes: int | None
+    compute_capability: tuple[int, int] | None = None
+
+
+def candidate_nodes(pod: Pod, nodes: Iterable[GpuNode]) -> Iterator[GpuNode]:
+    """
+    Yield the nodes that offer every GPU resource of the pod and that its selectors allow.
+    """
+    wanted = frozenset(
+        resource
+        for container in pod.containers
+        for resource in container.limits
+        if resource in names.GPU_RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
+    )
+    for node in nodes:
+        if wanted <= node.resources and allows(pod, node.name, node.labels):
+            yield node
+
+
+def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice, ...]:
+    """
+    Return every different card the pod might meet on these nodes.
+
+    A node that does not tell its cards adds the operator's default card with the node's own units;
+    where there is no node at all, the default stands alone.
+    """
+    profile = _profile(pod)
+    found: dict[Choice, None] = {}
+    for node in nodes:
+        cards = usable_cards(node, profile, assigned_card(pod))
+        for card in cards:
+            found[_choice(node, card)] = None
+        if not cards:
+            unknown = Choice(node.units, default.memory_bytes, default.compute_capability)
+            found[unknown] = None
+    return tuple(found) or (default,)
+
+
+def assigned_card(pod: Pod) -> int | None:
+    """
+    Return the index of the card a scheduler has assigned, once it has; None where it has not.
+    """
+    for key in (names.GPUSHARE_CARD_INDEX, names.VOLCANO_CARD_INDEX):
+        text = pod.annotations.get(key)
+        if text is not None:
+            try:
+                return whole_number(text, key, least=0)
+            except InvalidError:
+                return None
+    return None
+
+
+def _choice(node: GpuNode, card: Card) -> Choice:
+    return Choice(node.units, card.memory_bytes, card.compute_capability)
+
+
+def _profile(pod: Pod) -> str:
+    for container in pod.containers:
+        for resource in container.limits:
+            if resource.startswith(names.NVIDIA_MIG_PREFIX):
+                return resource.removeprefix(names.NVIDIA_MIG_PREFIX).removesuffix(".shared")
+    return ""

@@ -1,0 +1,149 @@
+"""
+The cards of a node, as its own agent writes them into the Node's `gpufence.io/cards` annotation.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from gpufence.errors import InvalidError, Problem
+from gpufence.names import CARDS
+from gpufence.quantity import read_bytes, write_bytes
+from gpufence.shape import (
+    Object,
+    as_integer,
+    as_object,
+    as_text,
+    as_texts,
+    objects,
+    read_versioned,
+)
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """
+    The MIG side of a card: the physical card it is cut from, and its profile.
+    """
+
+    parent: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """
+    One card, or one MIG instance, which for every purpose of ours is a card.
+    """
+
+    uuid: str
+    index: int
+    model: str
+    memory_bytes: int
+    compute_capability: tuple[int, int] | None = None
+    mig: Instance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCards:
+    """
+    What an agent says about its node.
+
+    `units` is the unit of gpushare's resource by resource name, `factor` Volcano's; both absent
+    where the node's own figures left a doubt.
+    """
+
+    driver: str
+    observed: str
+    cards: tuple[Card, ...]
+    units: tuple[tuple[str, str], ...] = ()
+    factor: int | None = None
+
+
+def write_cards(said: NodeCards) -> str:
+    """
+    Write the annotation: one line of JSON, keys in a fixed order so that equal nodes write alike.
+    """
+    return json.dumps(
+        {
+            "v": VERSION,
+            "driver": said.driver,
+            "observed": said.observed,
+            "units": dict(said.units),
+            "factor": said.factor,
+            "cards": [_card_object(card) for card in said.cards],
+        },
+        separators=(",", ":"),
+    )
+
+
+def read_cards(text: str) -> NodeCards:
+    """
+    Read the annotation.
+
+    Raises:
+        UnknownVersionError: a newer agent wrote it.
+        InvalidError: it is not what an agent writes.
+    """
+    said = read_versioned(text, CARDS, VERSION)
+    factor = said.get("factor")
+    units = as_texts(said.get("units"), f"{CARDS}.units")
+    return NodeCards(
+        driver=as_text(said.get("driver"), f"{CARDS}.driver"),
+        observed=as_text(said.get("observed"), f"{CARDS}.observed"),
+        cards=tuple(
+            _card(item, f"{CARDS}.cards[{position}]")
+            for position, item in enumerate(objects(said.get("cards"), f"{CARDS}.cards"))
+        ),
+        units=tuple(sorted(units.items())),
+        factor=None if factor is None else as_integer(factor, f"{CARDS}.factor", least=1),
+    )
+
+
+def _card_object(card: Card) -> dict[str, object]:
+    said: dict[str, object] = {
+        "uuid": card.uuid,
+        "index": card.index,
+        "model": card.model,
+        "memory": write_bytes(card.memory_bytes, largest="Mi"),
+    }
+    if card.compute_capability is not None:
+        said["cc"] = "{}.{}".format(*card.compute_capability)
+    if card.mig is not None:
+        said["mig"] = {"parent": card.mig.parent, "profile": card.mig.profile}
+    return said
+
+
+def _card(said: Object, field: str) -> Card:
+    mig = as_object(said.get("mig"), f"{field}.mig")
+    memory = read_bytes(said.get("memory"), f"{field}.memory")
+    if not memory:
+        raise InvalidError(
+            Problem(f"{field}.memory", "0", "is no card's memory", "leave the card out")
+        )
+    return Card(
+        uuid=as_text(said.get("uuid"), f"{field}.uuid"),
+        index=as_integer(said.get("index"), f"{field}.index"),
+        model=as_text(said.get("model"), f"{field}.model"),
+        memory_bytes=memory,
+        compute_capability=read_capability(as_text(said.get("cc"), f"{field}.cc")),
+        mig=Instance(
+            as_text(mig.get("parent"), f"{field}.mig.parent"),
+            as_text(mig.get("profile"), f"{field}.mig.profile"),
+        )
+        if mig
+        else None,
+    )
+
+
+def read_capability(text: str) -> tuple[int, int] | None:
+    """
+    Read a compute capability such as 7.5; None for anything else, since a guess would cost memory.
+    """
+    major, dot, minor = text.partition(".")
+    if dot and major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit():
+        return int(major[:4]), int(minor[:4])
+    return None

@@ -1,0 +1,198 @@
+"""
+The plan: what the webhook decided for a pod and why, as it stands on the pod.
+
+The one source for the binder, the agent's explanations and the plugin. It explains; what an agent
+enforces it works out itself, from the pod.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from gpufence.errors import InvalidError, Problem
+from gpufence.mode import Mode, read_mode
+from gpufence.names import PLAN
+from gpufence.quantity import read_bytes, write_bytes, write_mebibytes
+from gpufence.shape import Object, as_integer, as_object, as_text, objects, read_versioned
+from gpufence.wishes import Headroom
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+E = TypeVar("E", bound=StrEnum)
+
+VERSION = 1
+
+
+class Form(StrEnum):
+    """
+    How a value is written for the program that reads it.
+    """
+
+    FRACTION = "fraction"  # 0.140000
+    PYTORCH = "pytorch"  # per_process_memory_fraction:0.140000
+    BYTES = "bytes"  # 2254857830
+    MEBIBYTES = "mebibytes"  # 2150
+    JULIA = "julia"  # 2150MiB
+    SHARE = "share"  # limit / card, for servers that count their own overhead
+    FIXED = "fixed"  # the same on every card
+
+
+class Done(StrEnum):
+    """
+    What became of a setting.
+    """
+
+    SET = "set"  # ours, where the user had none
+    LOWERED = "lowered"  # the user's was larger than the share allows
+    KEPT = "kept"  # the user's is within the share
+    LEFT = "left"  # the user's cannot be read and stays
+    PLANNED = "planned"  # observe: what cap would do
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """
+    One variable or flag of one container and the figures behind its value.
+
+    L, C, T and A of the design: the container's part, the context reserve, the card, the allowance.
+    """
+
+    env: str
+    slot: str
+    form: Form
+    done: Done
+    user: str | None = None
+    limit_bytes: int | None = None
+    reserve_bytes: int | None = None
+    card_bytes: int | None = None
+    allowance_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPlan:
+    limit_bytes: int | None
+    processes: int
+    headroom: Headroom
+    cap_bytes: int | None
+    settings: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    mode: Mode
+    dialect: str
+    limit_bytes: int | None
+    containers: Mapping[str, ContainerPlan] = field(default_factory=dict)
+
+
+def write_plan(plan: Plan) -> str:
+    """
+    Write the annotation: one line of JSON.
+    """
+    return json.dumps(
+        {
+            "v": VERSION,
+            "mode": str(plan.mode),
+            "dialect": plan.dialect,
+            "limit": _amount(plan.limit_bytes),
+            "containers": {
+                name: _container_object(container) for name, container in plan.containers.items()
+            },
+        },
+        separators=(",", ":"),
+    )
+
+
+def read_plan(text: str) -> Plan:
+    """
+    Read the annotation.
+
+    Raises:
+        UnknownVersionError: a newer webhook wrote it; work the limits out instead.
+        InvalidError: it is not what a webhook writes.
+    """
+    said = read_versioned(text, PLAN, VERSION)
+    containers = as_object(said.get("containers"), f"{PLAN}.containers")
+    return Plan(
+        mode=read_mode(as_text(said.get("mode"), f"{PLAN}.mode"), f"{PLAN}.mode"),
+        dialect=as_text(said.get("dialect"), f"{PLAN}.dialect"),
+        limit_bytes=_bytes(said.get("limit"), f"{PLAN}.limit"),
+        containers={
+            name: _container(as_object(item, f"{PLAN}.containers[{name}]"), name)
+            for name, item in containers.items()
+        },
+    )
+
+
+def _container_object(container: ContainerPlan) -> dict[str, object]:
+    return {
+        "limit": _amount(container.limit_bytes),
+        "processes": container.processes,
+        "headroom": str(container.headroom),
+        "cap": None if container.cap_bytes is None else write_mebibytes(container.cap_bytes),
+        "settings": [_setting_object(setting) for setting in container.settings],
+    }
+
+
+def _setting_object(setting: Setting) -> dict[str, object]:
+    return {
+        "env": setting.env,
+        "slot": setting.slot,
+        "form": str(setting.form),
+        "user": setting.user,
+        "done": str(setting.done),
+        "L": _amount(setting.limit_bytes),
+        "C": _amount(setting.reserve_bytes),
+        "T": _amount(setting.card_bytes),
+        "A": _amount(setting.allowance_bytes),
+    }
+
+
+def _container(said: Object, name: str) -> ContainerPlan:
+    path = f"{PLAN}.containers[{name}]"
+    return ContainerPlan(
+        limit_bytes=_bytes(said.get("limit"), f"{path}.limit"),
+        processes=as_integer(said.get("processes"), f"{path}.processes", least=1),
+        headroom=_member(Headroom, said.get("headroom"), f"{path}.headroom"),
+        cap_bytes=_bytes(said.get("cap"), f"{path}.cap"),
+        settings=tuple(
+            _setting(item, f"{path}.settings[{position}]")
+            for position, item in enumerate(objects(said.get("settings"), f"{path}.settings"))
+        ),
+    )
+
+
+def _setting(said: Object, path: str) -> Setting:
+    user = said.get("user")
+    return Setting(
+        env=as_text(said.get("env"), f"{path}.env"),
+        slot=as_text(said.get("slot"), f"{path}.slot"),
+        form=_member(Form, said.get("form"), f"{path}.form"),
+        done=_member(Done, said.get("done"), f"{path}.done"),
+        user=None if user is None else as_text(user, f"{path}.user"),
+        limit_bytes=_bytes(said.get("L"), f"{path}.L"),
+        reserve_bytes=_bytes(said.get("C"), f"{path}.C"),
+        card_bytes=_bytes(said.get("T"), f"{path}.T"),
+        allowance_bytes=_bytes(said.get("A"), f"{path}.A"),
+    )
+
+
+def _amount(amount: int | None) -> str | None:
+    return None if amount is None else write_bytes(amount, largest="Mi")
+
+
+def _bytes(value: object, path: str) -> int | None:
+    return None if value is None else read_bytes(value, path)
+
+
+def _member(members: type[E], value: object, path: str) -> E:
+    text = as_text(value, path)
+    try:
+        return members(text)
+    except ValueError as error:
+        remedy = f"write one of {', '.join(members)}"
+        raise InvalidError(Problem(path, text, "is not a choice", remedy)) from error

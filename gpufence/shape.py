@@ -1,0 +1,98 @@
+"""
+Typed access to JSON whose shape nobody has promised.
+
+What an API server hands us has been validated, what a person pipes into the command line has not.
+Everything raises `InvalidError` with the path of the value; `None` and absent mean empty, as they
+do to Kubernetes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from gpufence.errors import InvalidError, Problem, UnknownVersionError
+
+Object: TypeAlias = Mapping[str, object]
+
+_NOTHING: Object = {}
+_MOST_DIGITS = 20
+
+
+def as_object(value: object, field: str) -> Object:
+    if value is None:
+        return _NOTHING
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return value
+    raise InvalidError(Problem(field, repr(value), "is not an object", "write keys and values"))
+
+
+def as_list(value: object, field: str) -> list[object]:
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return value
+    raise InvalidError(Problem(field, repr(value), "is not a list", "write a list"))
+
+
+def as_text(value: object, field: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    raise InvalidError(Problem(field, repr(value), "is not text", "quote it"))
+
+
+def as_integer(value: object, field: str, *, least: int = 0) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return value
+    raise InvalidError(
+        Problem(field, repr(value), "is not a whole number", f"write a number of at least {least}")
+    )
+
+
+def as_texts(value: object, field: str) -> Mapping[str, str]:
+    """
+    Read an object whose values are all text, such as labels and annotations.
+    """
+    return {key: as_text(item, f"{field}[{key}]") for key, item in as_object(value, field).items()}
+
+
+def objects(value: object, field: str) -> list[Object]:
+    """
+    Read a list whose items are all objects.
+    """
+    return [
+        as_object(item, f"{field}[{position}]")
+        for position, item in enumerate(as_list(value, field))
+    ]
+
+
+def whole_number(text: str, field: str, *, least: int = 1, most: int = 2**31) -> int:
+    """
+    Read a plain decimal number, as annotations and labels carry them.
+    """
+    if text.isascii() and text.isdigit() and least <= int(text[:_MOST_DIGITS]) <= most:
+        return int(text[:_MOST_DIGITS])
+    raise InvalidError(
+        Problem(
+            field, text, "is not a usable whole number", f"write a number from {least} to {most}"
+        )
+    )
+
+
+def read_versioned(text: str, field: str, version: int) -> Object:
+    """
+    Read JSON that carries its version as `v`; what a newer program wrote is named, never guessed.
+    """
+    try:
+        said = as_object(json.loads(text), field)
+    except (ValueError, RecursionError) as error:
+        raise InvalidError(
+            Problem(field, text, "is not JSON", "let gpufence write this annotation")
+        ) from error
+    found = said.get("v")
+    if found != version or isinstance(found, bool):
+        raise UnknownVersionError(field, found)
+    return said

@@ -1,0 +1,121 @@
+"""
+From a limit to what a framework is told: allowance, fraction, and the smallest limit that works.
+
+A framework's own cap counts tensors. The CUDA context, cuBLAS and loaded modules live outside every
+allocator, so what a framework may take is the limit less a reserve. Exact integers throughout,
+rounded down: a fraction is never zero (most frameworks read that as "no limit") and never above
+limit / card.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufence.quantity import MIB
+from gpufence.wishes import Headroom
+
+LEAST_ALLOWANCE = 128 * MIB
+"""Below this no framework starts: the limit is too small for a card's own overhead."""
+
+_AUTO_HEADROOM = 1536 * MIB
+_TENSORFLOW_RESERVE = 256 * MIB
+_SEVERAL_CARDS_RESERVE = 768 * MIB
+_MILLION = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """
+    What besides the limit decides an allowance.
+
+    `reserve_bytes` is C of the design: what one process needs outside its framework's allocator.
+    """
+
+    reserve_bytes: int
+    processes: int = 1
+    headroom: Headroom = Headroom.FACTOR
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """
+    What one process may allocate on one card.
+
+    `starved` marks a limit so small that the process will break it whatever it is told.
+    """
+
+    bytes: int
+    starved: bool
+
+
+def reserve_bytes(
+    compute_capability: tuple[int, int] | None, *, tensorflow: bool = False, cards: int = 1
+) -> int:
+    """
+    Return the memory one process holds outside its framework's allocator, by the card's generation.
+
+    An unknown generation counts as 8.x, the middle.
+    """
+    major = compute_capability[0] if compute_capability else 8
+    base = 512 if major < 8 else 640 if major < 9 else 768  # noqa: PLR2004 - generations of cards
+    extra = _TENSORFLOW_RESERVE if tensorflow else 0
+    return base * MIB + extra + (_SEVERAL_CARDS_RESERVE if cards > 1 else 0)
+
+
+def allowance(limit_bytes: int, card_bytes: int, terms: Terms) -> Allowance:
+    """
+    Return what each process may allocate under a limit, which counts as no more than the card.
+    """
+    limit = min(limit_bytes, card_bytes)
+    room = _room(limit, terms) // terms.processes
+    if room >= LEAST_ALLOWANCE:
+        return Allowance(room, starved=False)
+    return Allowance(max(min(LEAST_ALLOWANCE, limit // terms.processes), 1), starved=True)
+
+
+def smallest_limit(terms: Terms) -> int:
+    """
+    Return the smallest limit, in whole MiB, that leaves every process its least allowance.
+    """
+    wanted = terms.processes * LEAST_ALLOWANCE
+    reserved = wanted + terms.processes * terms.reserve_bytes
+    by_factor = -(-wanted * 10 // 7)
+    by_headroom = min(by_factor, wanted + _AUTO_HEADROOM)
+    limit = max(reserved, by_factor if terms.headroom is Headroom.FACTOR else by_headroom)
+    return -(-limit // MIB) * MIB
+
+
+def write_fraction(part_bytes: int, card_bytes: int) -> str:
+    """
+    Render part / card with six decimals, rounded down.
+
+    Where six decimals would say zero, as many more are written as it takes to say more than zero.
+    """
+    decimals = 6
+    digits = part_bytes * _MILLION // card_bytes
+    while not digits:
+        decimals += 1
+        digits = part_bytes * 10**decimals // card_bytes
+    scale = 10**decimals
+    return f"{digits // scale}.{digits % scale:0{decimals}d}"
+
+
+def original_fraction(limit_bytes: int, card_bytes: int) -> float:
+    """
+    Return the one-decimal rule of the gpushare user guide: for comparison, never for use.
+
+    It says 0.0, no cap at all, below a fourteenth of the card, and overshoots by up to a tenth of
+    the card (docs/adr/0003-exact-fractions.md has the table).
+    """
+    return round(limit_bytes * 0.7 / card_bytes, 1)
+
+
+def _room(limit: int, terms: Terms) -> int:
+    """
+    Return what all processes together may allocate; negative where the contexts alone are too big.
+    """
+    contexts = terms.processes * terms.reserve_bytes
+    if terms.headroom is Headroom.FACTOR:
+        return min(limit * 7 // 10, limit - contexts)
+    three_tenths = -(-limit * 3 // 10)
+    return limit - max(contexts, min(three_tenths, _AUTO_HEADROOM))

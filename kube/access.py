@@ -1,0 +1,122 @@
+"""
+Find the way to the API server: which address, trusted by what, as whom, through which proxy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kube.credentials import Credentials, NoCredentials, TokenFile
+from kube.errors import AccessError
+from kube.proxies import choose_proxy
+from kube.trust import Certificates, Trust
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.settings import ClientSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """
+    A way that was found, ready to be used.
+
+    `headers` say whom a kubeconfig wants to be impersonated; `server_name` replaces the host's name
+    in TLS. The proxy may hold a password and stays out of repr.
+    """
+
+    server: str
+    credentials: Credentials = field(default_factory=NoCredentials)
+    trust: Trust | None = None
+    server_name: str | None = None
+    proxy: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_access(settings: ClientSettings) -> Access:
+    """
+    Take the first way that the settings give, in the order `ClientSettings` lists them.
+
+    Raises AccessError with everything that was looked for and what would help.
+    """
+    if settings.server is not None:
+        return _explicit(settings, settings.server)
+    if settings.kubeconfig is not None:
+        return _from_kubeconfig(settings, settings.kubeconfig)
+    if settings.service_host is not None:
+        return _in_cluster(settings, settings.service_host)
+    if Path(settings.default_kubeconfig).expanduser().is_file():
+        return _from_kubeconfig(settings, settings.default_kubeconfig)
+    raise AccessError(
+        "no way to a Kubernetes cluster: no kubeconfig was named (KUBECONFIG is not set), this is "
+        "no pod of a cluster (KUBERNETES_SERVICE_HOST is not set) and "
+        f"{settings.default_kubeconfig} does not exist; set KUBECONFIG to a kubeconfig file"
+    )
+
+
+def _explicit(settings: ClientSettings, server: str) -> Access:
+    scheme, _, host = server.partition("://")
+    if scheme not in {"http", "https"} or not host:
+        raise AccessError(
+            f"server {server!r} is not an address; write it like https://10.0.0.1:6443"
+        )
+    return Access(
+        server=server.rstrip("/"),
+        credentials=_credentials(settings, settings.token_file),
+        trust=_trust(settings, settings.ca_file) if scheme == "https" else None,
+        proxy=choose_proxy(server, settings.proxies),
+    )
+
+
+def _in_cluster(settings: ClientSettings, host: str) -> Access:
+    shown_host = f"[{host}]" if ":" in host else host
+    server = f"https://{shown_host}:{settings.service_port}"
+    folder = settings.service_account
+    if not (folder / "token").exists() or not (folder / "ca.crt").exists():
+        raise AccessError(
+            f"this pod has no service account in {folder} (token and ca.crt are looked for); "
+            "set automountServiceAccountToken: true, or name a kubeconfig in KUBECONFIG"
+        )
+    return Access(
+        server=server,
+        credentials=_credentials(settings, folder / "token"),
+        trust=_trust(settings, folder / "ca.crt"),
+        proxy=choose_proxy(server, settings.proxies),
+    )
+
+
+def _from_kubeconfig(settings: ClientSettings, paths: str) -> Access:
+    # The Kubernetes client costs 22 MiB and 0.2 s wherever any part of it is imported; programs in
+    # a pod never come here and never pay for it.
+    from kube.kubeconfig import read_kubeconfig  # noqa: PLC0415 (see above)
+
+    found = read_kubeconfig(paths, settings.context)
+    certificates = Certificates(
+        ca_file=found.ca_file,
+        client_file=found.client_file,
+        client_key_file=found.client_key_file,
+        verify=found.verify,
+        strict=settings.strict_certificates,
+    )
+    token_file = found.token_file
+    return Access(
+        server=found.server,
+        credentials=_credentials(settings, token_file) if token_file else found.credentials,
+        trust=Trust(certificates) if found.server.startswith("https://") else None,
+        server_name=found.server_name,
+        proxy=found.proxy or choose_proxy(found.server, settings.proxies),
+        headers=found.headers,
+    )
+
+
+def _credentials(settings: ClientSettings, token_file: Path | None) -> Credentials:
+    if token_file is None:
+        return NoCredentials()
+    return TokenFile(token_file, settings.token_period_seconds)
+
+
+def _trust(settings: ClientSettings, ca_file: Path | None) -> Trust:
+    return Trust(Certificates(ca_file=ca_file, strict=settings.strict_certificates))

@@ -1,0 +1,239 @@
+"""
+Raw requests to the API server: paths and dicts in, dicts or typed errors out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from enum import StrEnum
+from http import HTTPStatus
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlencode
+
+from kube.access import find_access
+from kube.errors import BadReplyError
+from kube.listing import PAGE_SIZE, Listing, collect
+from kube.objects import as_is
+from kube.replies import RawReply, read_reply
+from kube.transport import Patience, Request, Stream, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from kube.access import Access
+    from kube.objects import JsonObject
+    from kube.settings import ClientSettings
+
+_log = logging.getLogger(__name__)
+
+Query: TypeAlias = "Mapping[str, str | int]"
+
+
+class PatchType(StrEnum):
+    """
+    The content types of a PATCH.
+    """
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def connect(settings: ClientSettings) -> Client:
+    """
+    Find the way to the cluster and make a client for it; nothing is sent yet.
+
+    Raises AccessError that names what was looked for and what would help.
+    """
+    access = find_access(settings)
+    if access.trust is not None and not access.trust.context.check_hostname:
+        _log.warning(
+            "the certificate of %s is NOT verified (insecure-skip-tls-verify in the kubeconfig): "
+            "anybody in between can read and change everything",
+            access.server,
+        )
+    return Client(access, settings)
+
+
+class Client:
+    """
+    Speak to one API server, from any number of threads.
+
+    Nothing is retried, but for two cases in which the server cannot have acted or acting twice
+    changes nothing: once more after a 401 with fresh credentials, and a GET on a connection that
+    broke. Everything else is the caller's to decide, by the class of the error.
+    """
+
+    def __init__(
+        self, access: Access, settings: ClientSettings, transport: Transport | None = None
+    ) -> None:
+        self._access = access
+        self._settings = settings
+        self._transport = transport or Transport(access, settings.pool_connections)
+
+    def __repr__(self) -> str:
+        user = self._access.headers.get("Impersonate-User")
+        return f"Client({self._access.server}" + (f", as {user})" if user else ")")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def get(
+        self, path: str, query: Query | None = None, *, timeout_seconds: float | None = None
+    ) -> JsonObject:
+        return self._send(_request("GET", path, query), timeout_seconds)
+
+    def post(
+        self,
+        path: str,
+        body: JsonObject,
+        query: Query | None = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> JsonObject:
+        return self._send(_request("POST", path, query, body), timeout_seconds)
+
+    def put(
+        self,
+        path: str,
+        body: JsonObject,
+        query: Query | None = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> JsonObject:
+        return self._send(_request("PUT", path, query, body), timeout_seconds)
+
+    def patch(
+        self,
+        path: str,
+        body: JsonObject | Sequence[JsonObject],
+        patch_type: PatchType = PatchType.JSON,
+        query: Query | None = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> JsonObject:
+        return self._send(_request("PATCH", path, query, body, patch_type), timeout_seconds)
+
+    def delete(
+        self,
+        path: str,
+        body: JsonObject | None = None,
+        query: Query | None = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> JsonObject:
+        """
+        Delete an object; `body` is a DeleteOptions, best with a precondition on the uid.
+        """
+        return self._send(_request("DELETE", path, query, body), timeout_seconds)
+
+    def list(
+        self, path: str, query: Query | None = None, *, page_size: int = PAGE_SIZE
+    ) -> Listing[JsonObject]:
+        """
+        List a whole collection, page by page; `kube.collect` projects the objects on the way.
+        """
+        return collect(self.get, path, as_is, query, page_size)
+
+    def stream(self, path: str, query: Query, *, silence_seconds: float) -> Stream:
+        """
+        Open a watch; no byte for `silence_seconds` counts as a broken connection.
+
+        Raises the same errors as `get` where the server refuses.
+        """
+        patience = Patience(self._settings.connect_timeout_seconds, silence_seconds)
+        request = self._signed(_request("GET", path, query))
+        stream = self._transport.stream(request, patience)
+        if stream.status == HTTPStatus.UNAUTHORIZED and self._access.credentials.renew():
+            stream.close()
+            stream = self._transport.stream(self._signed(request), patience)
+        if stream.status == HTTPStatus.OK:
+            return stream
+        try:
+            body = b"".join(stream.chunks())
+        finally:
+            stream.close()
+        read_reply(request.line, RawReply(stream.status, stream.headers, body))
+        raise BadReplyError(f"{request.line}: status {stream.status} is no answer to a watch")
+
+    def impersonating(self, user: str) -> Client:
+        """
+        Act as another user over the same connections; who may do that is RBAC's to say.
+
+        Only the user is sent: with a group header beside it, constrained impersonation of a node
+        would be refused.
+        """
+        access = replace(self._access, headers={"Impersonate-User": user})
+        return Client(access, self._settings, self._transport)
+
+    def dedicated(self) -> Client:
+        """
+        Do the same over one connection of its own, which `abort` can cut without hurting others.
+        """
+        return Client(self._access, replace(self._settings, pool_connections=1))
+
+    def abort(self) -> None:
+        """
+        Wake every thread that waits for an answer here; the client is of no use afterwards.
+        """
+        self._transport.abort()
+
+    def close(self) -> None:
+        """
+        Close the idle connections; the client may still be used and then opens new ones.
+        """
+        self._transport.close()
+
+    def _send(self, request: Request, timeout_seconds: float | None) -> JsonObject:
+        default = self._settings.reply_timeout_seconds
+        patience = Patience(
+            self._settings.connect_timeout_seconds,
+            default if timeout_seconds is None else timeout_seconds,
+        )
+        request = self._signed(request)
+        reply = self._transport.send(request, patience)
+        if reply.status == HTTPStatus.UNAUTHORIZED and self._access.credentials.renew():
+            reply = self._transport.send(self._signed(request), patience)
+        return read_reply(request.line, reply)
+
+    def _signed(self, request: Request) -> Request:
+        headers = {
+            "Accept": "application/json",
+            "User-Agent": self._settings.user_agent,
+            **request.headers,
+            **self._access.headers,
+        }
+        authorization = self._access.credentials.header()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return replace(request, headers=headers)
+
+
+def _request(
+    method: str,
+    path: str,
+    query: Query | None,
+    body: JsonObject | Sequence[JsonObject] | None = None,
+    content_type: str = "application/json",
+) -> Request:
+    if body is None:
+        return Request(method=method, path=path, query=urlencode(query or {}))
+    return Request(
+        method=method,
+        path=path,
+        query=urlencode(query or {}),
+        body=json.dumps(body, separators=(",", ":")).encode(),
+        headers={"Content-Type": content_type},
+    )

@@ -1,0 +1,118 @@
+"""
+As whom we speak: the Authorization header, renewed before and after it stops being accepted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from kube.errors import AccessError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+
+class Credentials(Protocol):
+    """
+    Whatever can vouch for us; used by many threads at once.
+    """
+
+    def header(self) -> str | None:
+        """
+        Give the value of the Authorization header, None to send none.
+        """
+        ...
+
+    def renew(self) -> bool:
+        """
+        Look for something fresher after a 401; tell whether asking again makes sense.
+        """
+        ...
+
+
+class NoCredentials:
+    """
+    Speak without a header: anonymously, or with a client certificate.
+    """
+
+    def header(self) -> str | None:
+        return None
+
+    def renew(self) -> bool:
+        return False
+
+
+class TokenFile:
+    """
+    Read a bearer token that somebody else keeps fresh, at most once a period.
+
+    The kubelet replaces the file through a symbolic link; a moment in which it is missing or empty
+    keeps the last token in use, for that one is still good.
+    """
+
+    def __init__(
+        self, path: Path, period_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._period_seconds = period_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token = ""
+        self._read_at = clock()
+        if not self._read():
+            raise AccessError(
+                f"token file {path} is missing, empty or unreadable; "
+                "check that the service account's token is mounted and may be read by this user"
+            )
+
+    def __repr__(self) -> str:
+        return f"TokenFile({self._path})"
+
+    def header(self) -> str:
+        with self._lock:
+            if self._clock() - self._read_at >= self._period_seconds:
+                self._read()
+            return f"Bearer {self._token}"
+
+    def renew(self) -> bool:
+        with self._lock:
+            return self._read()
+
+    def _read(self) -> bool:
+        self._read_at = self._clock()
+        try:
+            token = self._path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            _log.warning("token file %s cannot be read: %s", self._path, type(error).__name__)
+            return False
+        self._token = token or self._token
+        return bool(token)
+
+
+class CommandedToken:
+    """
+    Ask the Kubernetes client for the header: it runs exec plugins and renews OIDC logins.
+
+    `load` reads the kubeconfig anew and gives back a function that yields the current header.
+    """
+
+    def __init__(self, load: Callable[[], Callable[[], str | None]]) -> None:
+        self._load = load
+        self._lock = threading.Lock()
+        self._current = load()
+
+    def header(self) -> str | None:
+        with self._lock:
+            return self._current()
+
+    def renew(self) -> bool:
+        with self._lock:
+            before = self._current()
+            self._current = self._load()
+            return self._current() != before

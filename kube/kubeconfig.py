@@ -1,0 +1,189 @@
+"""
+Read a kubeconfig through the Kubernetes client: its exec plugins and OIDC logins are its business.
+
+The sole importer of `kubernetes`, and itself imported only when a kubeconfig is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from kubernetes.client import Configuration
+from kubernetes.config import ConfigException, kube_config
+
+from kube.credentials import CommandedToken, Credentials, NoCredentials
+from kube.errors import AccessError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kube.objects import JsonObject
+
+_CLIENT: Any = kube_config  # without types; the values taken from it are checked at once, below
+_UNSUPPORTED_USER_FIELDS = ("as-groups", "as-uid", "as-user-extra")
+_RENEWING_AUTH_PROVIDERS = frozenset({"gcp", "oidc"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubeconfig:
+    """
+    One context of a kubeconfig, with embedded certificates already in files.
+    """
+
+    server: str
+    credentials: Credentials
+    token_file: Path | None
+    headers: Mapping[str, str]
+    ca_file: Path | None
+    client_file: Path | None
+    client_key_file: Path | None
+    verify: bool
+    server_name: str | None
+    proxy: str | None
+
+
+def read_kubeconfig(paths: str, context: str | None) -> Kubeconfig:
+    """
+    Read one context, by default the current one, of a file or of several joined by colons.
+
+    Raises AccessError that names the file, what is missing in it and what could be chosen instead.
+    """
+    loaded = _load(paths, context)
+    configuration = loaded.configuration
+    return Kubeconfig(
+        server=str(configuration.host),
+        credentials=_credentials(paths, context, loaded),
+        token_file=_token_file(loaded),
+        headers={"Impersonate-User": str(loaded.user["as"])} if loaded.user.get("as") else {},
+        ca_file=_path(configuration.ssl_ca_cert),
+        client_file=_path(configuration.cert_file),
+        client_key_file=_path(configuration.key_file),
+        verify=bool(configuration.verify_ssl),
+        server_name=configuration.tls_server_name,
+        proxy=loaded.cluster.get("proxy-url") or None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    configuration: Configuration
+    cluster: JsonObject
+    user: JsonObject
+    user_folder: Path
+
+    def authorization(self) -> str | None:
+        """
+        Give the current header; the client's hook renews it here once it has expired.
+        """
+        return self.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+
+
+def _load(paths: str, context: str | None) -> _Loaded:
+    # Texts of the client's exceptions may quote a whole user entry, token included: they are
+    # neither shown nor chained, but for the harmless part in front.
+    try:
+        return _load_unguarded(paths, context)
+    except AccessError:
+        raise
+    except OSError as error:
+        problem = f"{error.strerror or 'cannot be read'}: {error.filename or paths}"
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        problem = f"line {line}: {error.problem or 'broken YAML'}"
+    except ConfigException as error:
+        problem = str(error).partition(" in ")[0].strip()
+    except Exception as error:  # noqa: BLE001 (odd YAML makes the client raise whatever it likes)
+        problem = f"it has not the form of a kubeconfig ({type(error).__name__})"
+    raise AccessError(
+        f"kubeconfig {paths} cannot be used: {problem}; `kubectl config view` shows it"
+    )
+
+
+def _load_unguarded(paths: str, context: str | None) -> _Loaded:
+    merger = _CLIENT.KubeConfigMerger(paths)
+    if merger.config is None:
+        raise AccessError(
+            f"kubeconfig {paths} does not exist; name an existing file in KUBECONFIG, "
+            "or copy the cluster's kubeconfig there"
+        )
+    name = context or _current_context(merger.config_files)
+    chosen = _entry(merger.config, "contexts", name, paths)["context"].value
+    cluster = _entry(merger.config, "clusters", chosen.get("cluster") or "", paths)["cluster"].value
+    if not cluster.get("server"):
+        raise AccessError(f"kubeconfig {paths}: cluster {chosen['cluster']!r} has no server")
+    user, user_folder = _user(merger.config, chosen.get("user"), paths)
+    loader = _CLIENT.KubeConfigLoader(
+        merger.config, active_context=name, config_persister=merger.save_changes
+    )
+    loader._config_base_path = None  # noqa: SLF001 (its own factory does so: paths are the file's)
+    configuration = Configuration()
+    loader.load_and_set(configuration)
+    return _Loaded(configuration, cluster, user, user_folder)
+
+
+def _current_context(files: dict[str, JsonObject]) -> str:
+    # The first file wins, as for kubectl; the Python client would take the last.
+    return next((str(f["current-context"]) for f in files.values() if f.get("current-context")), "")
+
+
+def _entry(config: Any, kind: str, name: str, paths: str) -> Any:  # noqa: ANN401 (the client's own untyped nodes)
+    entry = config[kind].get_with_name(name, safe=True)
+    if entry is not None:
+        return entry
+    names = ", ".join(sorted(str(item["name"]) for item in config[kind].value)) or "none"
+    wanted = f"has no {kind.removesuffix('s')} {name!r}" if name else "has no current-context"
+    raise AccessError(f"kubeconfig {paths} {wanted}; {kind} in it: {names}")
+
+
+def _user(config: Any, name: str | None, paths: str) -> tuple[JsonObject, Path]:  # noqa: ANN401 (as above)
+    if not name:
+        return {}, Path()
+    entry = _entry(config, "users", name, paths)
+    user: JsonObject = entry.value.get("user") or {}
+    unsupported = [key for key in _UNSUPPORTED_USER_FIELDS if user.get(key)]
+    if unsupported:
+        raise AccessError(
+            f"kubeconfig {paths}: user {name!r} sets {unsupported[0]}, which gpufence does not "
+            "pass on; use a context without it (`as` alone is honoured)"
+        )
+    provider = (user.get("auth-provider") or {}).get("name")
+    if provider and provider not in _RENEWING_AUTH_PROVIDERS:
+        raise AccessError(
+            f"kubeconfig {paths}: user {name!r} relies on auth-provider {provider!r}, which "
+            "Kubernetes removed; use an exec plugin instead"
+        )
+    return user, Path(entry.path).absolute().parent
+
+
+def _token_file(loaded: _Loaded) -> Path | None:
+    named = loaded.user.get("tokenFile")
+    return loaded.user_folder / Path(named).expanduser() if named else None
+
+
+def _credentials(paths: str, context: str | None, loaded: _Loaded) -> Credentials:
+    if loaded.authorization() is None:
+        _require_certificate(paths, loaded)
+        return NoCredentials()
+    first = [loaded]
+
+    def load() -> Callable[[], str | None]:
+        current = first.pop() if first else _load(paths, context)
+        return current.authorization
+
+    return CommandedToken(load)
+
+
+def _require_certificate(paths: str, loaded: _Loaded) -> None:
+    command = (loaded.user.get("exec") or {}).get("command")
+    if command and loaded.configuration.cert_file is None:
+        raise AccessError(
+            f"kubeconfig {paths}: exec plugin {command!r} gave no credentials (its error is logged "
+            "above); run it by hand, or log in again"
+        )
+
+
+def _path(name: str | None) -> Path | None:
+    return Path(name) if name else None

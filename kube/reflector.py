@@ -1,0 +1,220 @@
+"""
+Keep a handler's picture of a collection true: list, watch, and begin again when the thread tears.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from kube.clock import Clock, SystemClock
+from kube.errors import KubeError, ReplyError, ThrottledError, UnreachableError
+from kube.feed import Feed, Source
+from kube.settings import WatchSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kube.changes import ChangeType
+    from kube.client import Client
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+_log = logging.getLogger(__name__)
+_STOP_SECONDS = 0.9
+_LONGEST_OBEDIENCE_SECONDS = 120.0
+_RESUMABLE = (UnreachableError, ThrottledError)
+
+
+class Handler(Protocol[T_contra]):
+    """
+    Whoever wants to know; called from the reflector's thread, one call at a time.
+    """
+
+    def replace(self, objects: Sequence[T_contra]) -> None:
+        """
+        Take this as the whole collection, whatever was known before.
+        """
+        ...
+
+    def apply(self, change: ChangeType, item: T_contra) -> None:
+        """
+        Take one change. A change may come twice: the last word about an object counts.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorState:
+    """
+    How much the handler's picture is worth.
+
+    `last_contact` is the monotonic time of the last byte from the server, None before the first:
+    while the collection is quiet, bookmarks renew it about once a minute.
+    """
+
+    synced: bool = False
+    last_contact: float | None = None
+    lists: int = 0
+    failures_in_a_row: int = 0
+    last_error: str | None = None
+
+
+class Reflector(Generic[T]):
+    """
+    Follow one source for one handler, for ever.
+
+    Errors never end it: connection trouble continues the watch where it was, anything else lists
+    anew, both with growing pauses. A bug in the handler is logged and answered by a new list.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        source: Source[T],
+        handler: Handler[T],
+        settings: WatchSettings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client.dedicated()
+        self._settings = settings or WatchSettings()
+        self._feed = Feed(self._client, source, self._settings)
+        self._path = source.path
+        self._handler = handler
+        self._clock = clock or SystemClock()
+        self._stop = threading.Event()
+        self._synced = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._last_contact: float | None = None
+        self._last_error: str | None = None
+        self._lists = 0
+        self._failures = 0
+        self._began = 0.0
+        self._moved = False
+
+    @property
+    def state(self) -> ReflectorState:
+        return ReflectorState(
+            synced=self._synced.is_set(),
+            last_contact=self._last_contact,
+            lists=self._lists,
+            failures_in_a_row=self._failures,
+            last_error=self._last_error,
+        )
+
+    def wait_until_synced(self, seconds: float) -> bool:
+        """
+        Wait until the handler has had the whole collection once; tell whether it has.
+        """
+        return self._synced.wait(seconds)
+
+    def start(self) -> None:
+        """
+        Follow in a thread of its own, which does not keep the program alive.
+        """
+        self._thread = threading.Thread(
+            target=self.run, name=f"reflector {self._path}", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """
+        End within a second, even in the middle of a read; the handler is not called afterwards.
+
+        Only a connection that is just being made outlives that, idle, by its connect timeout.
+        """
+        self._stop.set()
+        self._client.abort()
+        if self._thread is not None:
+            self._thread.join(_STOP_SECONDS)
+
+    def run(self) -> None:
+        """
+        Follow in the caller's thread until somebody calls `stop`.
+        """
+        try:
+            while not self._stop.is_set():
+                pause = self._round()
+                if pause and not self._stop.is_set():
+                    self._clock.wait(self._stop, pause)
+        finally:
+            self._client.close()
+
+    def _round(self) -> float:
+        """
+        List if need be, watch until that ends, and tell how long to pause.
+        """
+        self._began, self._moved = self._clock.monotonic(), False
+        try:
+            self._follow()
+        except KubeError as error:
+            return self._failed(error, resume=isinstance(error, _RESUMABLE))
+        except Exception as error:  # noqa: BLE001 (a bug of the handler must not end the watching)
+            _log.exception("the reader of %s failed; listing anew", self._path)
+            return self._failed(error, resume=False)
+        return 0.0
+
+    def _follow(self) -> None:
+        if self._feed.version is None:
+            self._list()
+        self._began = self._clock.monotonic()
+        changes = self._feed.watch(self._clock.chance(), self._touch)
+        with closing(changes):
+            for change in changes:
+                if self._stop.is_set():
+                    return
+                if change is not None:
+                    self._handler.apply(*change)
+                self._moved = True
+                self._forgive()
+        self._forgive()
+        if not self._moved and self._lived() < self._settings.settled_seconds:
+            raise UnreachableError(f"GET {self._path}: the server ended the watch at once")
+
+    def _list(self) -> None:
+        objects = self._feed.read_all()
+        self._touch()
+        if self._stop.is_set():
+            return
+        self._handler.replace(objects)
+        self._lists += 1
+        self._synced.set()
+
+    def _failed(self, error: Exception, *, resume: bool) -> float:
+        if self._stop.is_set():
+            return 0.0
+        self._forgive()
+        self._failures += 1
+        self._last_error = str(error) or type(error).__name__
+        if not resume:
+            self._feed.version = None
+        pause = self._settings.backoff.delay_seconds(self._failures, self._clock.chance())
+        asked = error.retry_after_seconds if isinstance(error, ReplyError) else None
+        pause = max(pause, min(asked or 0.0, _LONGEST_OBEDIENCE_SECONDS))
+        then = "watching on" if resume else "listing anew"
+        _log.warning("%s; %s in %.1f s", self._last_error, then, pause)
+        return pause
+
+    def _forgive(self) -> None:
+        """
+        Forget past failures once a watch proved good: it moved and lasted, or lasted long.
+
+        A list alone proves nothing, or a server that breaks every watch would be listed hotly.
+        """
+        lived = self._lived()
+        if lived >= self._settings.backoff.limit_seconds or (
+            self._moved and lived >= self._settings.settled_seconds
+        ):
+            if self._failures:
+                _log.info("GET %s: watching again", self._path)
+            self._failures, self._last_error = 0, None
+
+    def _lived(self) -> float:
+        return self._clock.monotonic() - self._began
+
+    def _touch(self) -> None:
+        self._last_contact = self._clock.monotonic()

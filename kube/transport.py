@@ -1,0 +1,172 @@
+"""
+One HTTP request to the API server, whole or streamed; every way it can fail has one sentence.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import urllib3
+from urllib3.exceptions import HTTPError, ProtocolError, SSLError
+from urllib3.exceptions import TimeoutError as SlowAnswerError
+
+from kube.connections import Sockets, connect_pool
+from kube.errors import UnreachableError
+from kube.faults import explain
+from kube.replies import RawReply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kube.access import Access
+
+_CHUNK_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """
+    What to send. Headers hold the credentials and stay out of repr and of every message.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def line(self) -> str:
+        """
+        Name the request in errors; the query is left out, for selectors and tokens are long.
+        """
+        user = self.headers.get("Impersonate-User")
+        return f"{self.method} {self.path}" + (f" (as {user})" if user else "")
+
+    @property
+    def target(self) -> str:
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """
+    How long to wait: for a connection, and for each next byte or, of `send`, the whole answer.
+    """
+
+    connect_seconds: float
+    reply_seconds: float
+
+
+class Stream:
+    """
+    The answer to a request that stays open; `status` is known, the body comes as it comes.
+    """
+
+    def __init__(self, request: Request, server: str, response: urllib3.BaseHTTPResponse) -> None:
+        self._request = request
+        self._server = server
+        self._response = response
+        self.status = response.status
+        self.headers = response.headers
+
+    def chunks(self) -> Iterator[bytes]:
+        """
+        Yield bytes as soon as there are any, until the server ends the answer properly.
+
+        Raises UnreachableError when it breaks off, or stays silent for too long.
+        """
+        with _explained(self._request, self._server):
+            while chunk := self._response.read1(_CHUNK_BYTES, decode_content=False):
+                yield chunk
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class Transport:
+    """
+    The connections to one API server, for use by many threads.
+    """
+
+    def __init__(self, access: Access, pool_connections: int) -> None:
+        self._access = access
+        self._sockets = Sockets()
+        self._pool = connect_pool(access, pool_connections, self._sockets)
+
+    def send(self, request: Request, patience: Patience) -> RawReply:
+        """
+        Send and read the whole answer within the patience's seconds (twice that if it trickles).
+
+        Raises UnreachableError when it does not come, or not wholly.
+        """
+        with _explained(request, self._access.server):
+            response = self._open(request, patience)
+            try:
+                body = _read_until(response, time.monotonic() + patience.reply_seconds)
+            except BaseException:
+                response.close()  # half an answer is left in it: it must not be used again
+                raise
+            return RawReply(response.status, response.headers, body)
+
+    def stream(self, request: Request, patience: Patience) -> Stream:
+        """
+        Send and hand out the answer's stream, which the caller closes.
+        """
+        with _explained(request, self._access.server):
+            response = self._open(request, patience)
+            return Stream(request, self._access.server, response)
+
+    def abort(self) -> None:
+        """
+        Wake every thread that waits for the network here, for good: nothing is sent any more.
+        """
+        self._sockets.abort()
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
+        try:
+            return self._request(request, patience)
+        except SSLError:
+            if self._access.trust is None or not self._access.trust.reload():
+                raise
+        except ProtocolError:
+            # The server may close an idle connection in the instant in which we reuse it.
+            if request.method != "GET":
+                raise
+        return self._request(request, patience)
+
+    def _request(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
+        return self._pool.request(
+            request.method,
+            self._access.server + request.target,
+            body=request.body,
+            headers=request.headers,
+            timeout=urllib3.Timeout(connect=patience.connect_seconds, read=patience.reply_seconds),
+            retries=False,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
+        )
+
+
+@contextmanager
+def _explained(request: Request, server: str) -> Iterator[None]:
+    try:
+        yield
+    except HTTPError as error:
+        raise UnreachableError(f"{request.line} at {server}: {explain(error)}") from error
+
+
+def _read_until(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    body = bytearray()
+    while chunk := response.read1(_CHUNK_BYTES, decode_content=False):
+        body += chunk
+        if time.monotonic() > deadline:
+            raise SlowAnswerError("the answer is still coming in")
+    return bytes(body)

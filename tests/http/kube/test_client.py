@@ -1,0 +1,439 @@
+"""
+What a client makes of each answer, seen over real sockets.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kube import (
+    BadReplyError,
+    Cause,
+    ClientSettings,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidRequestError,
+    NotFoundError,
+    PatchType,
+    ReplyError,
+    ServerError,
+    ThrottledError,
+    UnreachableError,
+    connect,
+)
+from tests.http.kube.builders import PODS, SETTINGS, client_of, pod, pods, status
+from tests.http.kube.server import ApiServer, cut, hang, reply, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube import Client
+    from tests.http.kube.server import Exchange
+
+POD = "/api/v1/namespaces/a/pods/p"
+EVICTION = f"{POD}/eviction"
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ApiServer) -> Iterator[Client]:
+    with client_of(server) as ready:
+        yield ready
+
+
+def test_unknown_fields_survive(server: ApiServer, client: Client) -> None:
+    """
+    A field that no model knows comes back as it was sent.
+    """
+    server.on(f"GET {POD}", reply(pod("p", spec={"fromTheFuture": [1, None, 2**70]})))
+
+    assert {"fromTheFuture": [1, None, 2**70]} == client.get(POD)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (400, "BadRequest", InvalidRequestError),
+        (401, "Unauthorized", ForbiddenError),
+        (403, "Forbidden", ForbiddenError),
+        (404, "NotFound", NotFoundError),
+        (405, "MethodNotAllowed", InvalidRequestError),
+        (409, "Conflict", ConflictError),
+        (410, "Expired", GoneError),
+        (422, "Invalid", InvalidRequestError),
+        (429, "TooManyRequests", ThrottledError),
+        (500, "InternalError", ServerError),
+        (503, "ServiceUnavailable", ServerError),
+        (504, "Timeout", ServerError),
+    ],
+)
+def test_each_refusal_has_the_class_of_its_reaction(
+    server: ApiServer, client: Client, code: int, reason: str, expected: type[ReplyError]
+) -> None:
+    """
+    The class follows from the HTTP status; the message tells request, status and the server's word.
+    """
+    server.on(f"GET {POD}", reply(status(code, reason, "pods are shy"), code))
+
+    with pytest.raises(expected) as caught:
+        client.get(POD)
+
+    assert f"GET {POD}: {code} {reason}: pods are shy" == str(caught.value)
+
+
+def test_disruption_budget_is_named_as_a_cause(server: ApiServer, client: Client) -> None:
+    """
+    A refused eviction tells its budget's cause.
+    """
+    cause = {"reason": "DisruptionBudget", "message": "The budget web needs 2 healthy pods"}
+    server.on(
+        f"POST {EVICTION}",
+        reply(status(429, "TooManyRequests", causes=[cause, "junk"]), 429, {"Retry-After": "10"}),
+    )
+
+    with pytest.raises(ThrottledError) as caught:
+        client.post(EVICTION, {"kind": "Eviction"})
+
+    expected = (Cause("DisruptionBudget", "The budget web needs 2 healthy pods"),)
+    assert expected == caught.value.causes
+    assert caught.value.retry_after_seconds == 10
+
+
+def test_a_wait_named_in_the_body_counts_too(server: ApiServer, client: Client) -> None:
+    """
+    Without a Retry-After header the Status' own number is used.
+    """
+    answer = status(500, "ServerTimeout", retryAfterSeconds=3)
+    server.on(f"GET {POD}", reply(answer, 500))
+
+    with pytest.raises(ServerError) as caught:
+        client.get(POD)
+
+    assert caught.value.retry_after_seconds == 3
+
+
+def test_failure_inside_a_success_is_a_failure(server: ApiServer, client: Client) -> None:
+    """
+    A Status that says Failure under HTTP 201 raises by its own code.
+    """
+    answer = status(500, "InternalError", "more than one budget matches")
+    server.on(f"POST {EVICTION}", reply(answer, 201))
+
+    with pytest.raises(ServerError, match="more than one budget matches"):
+        client.post(EVICTION, {"kind": "Eviction"})
+
+
+def test_created_twice_is_told_from_changed_meanwhile(server: ApiServer, client: Client) -> None:
+    """
+    Only AlreadyExists says that an object was there before.
+    """
+    server.on(f"POST {PODS}", reply(status(409, "AlreadyExists"), 409))
+    server.on(f"PUT {POD}", reply(status(409, "Conflict"), 409))
+
+    with pytest.raises(ConflictError) as first:
+        client.post(PODS, {})
+    with pytest.raises(ConflictError) as second:
+        client.put(POD, {})
+
+    assert (True, False) == (first.value.already_exists, second.value.already_exists)
+
+
+def test_a_proxys_error_page_is_quoted_in_one_line(server: ApiServer, client: Client) -> None:
+    """
+    An error that is no JSON keeps its class and shows what the page says.
+    """
+    server.on(f"GET {POD}", reply(b"<h1>Bad\n gateway</h1>\x00", 502))
+
+    with pytest.raises(ServerError) as caught:
+        client.get(POD)
+
+    assert f"GET {POD}: 502 Bad Gateway: <h1>Bad gateway</h1>?" == str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"<html>Log in</html>", b"", b"[1]", b"{", b"\xff" * 9000])
+def test_a_success_that_is_no_object_is_a_bad_reply(
+    server: ApiServer, client: Client, body: bytes
+) -> None:
+    """
+    A 200 from something that is no API server is not mistaken for data.
+    """
+    server.on(f"GET {POD}", reply(body))
+
+    with pytest.raises(BadReplyError, match="is this the address of a Kubernetes API server"):
+        client.get(POD)
+
+
+def test_redirects_are_not_followed(server: ApiServer, client: Client) -> None:
+    """
+    A redirect never carries our token elsewhere.
+    """
+    server.on(f"GET {POD}", reply(b"", 302, {"Location": "https://login.example/"}))
+
+    with pytest.raises(BadReplyError, match=r"a redirect to https://login\.example/"):
+        client.get(POD)
+
+
+def test_refused_connection_says_what_to_check() -> None:
+    """
+    Nobody listening is told apart from everything else.
+    """
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+
+    with pytest.raises(UnreachableError) as caught:
+        connect(replace(SETTINGS, server=url)).get(POD)
+
+    expected = (
+        f"GET {POD} at {url}: Connection refused; is the API server up, and the address right?"
+    )
+    assert expected == str(caught.value)
+
+
+def test_unknown_name_says_so() -> None:
+    """
+    A name without an address is a matter of DNS.
+    """
+    with pytest.raises(UnreachableError, match="name cannot be resolved"):
+        connect(replace(SETTINGS, server="http://kubernetes.invalid")).get(POD)
+
+
+def test_silence_ends_with_the_timeout(server: ApiServer, client: Client) -> None:
+    """
+    A server that takes a request and never answers is given up in the time asked for.
+    """
+    server.on(f"POST {PODS}", hang())
+
+    began = time.monotonic()
+
+    with pytest.raises(UnreachableError, match="no answer in time"):
+        client.post(PODS, {}, timeout_seconds=0.05)
+
+    assert time.monotonic() - began < SETTINGS.connect_timeout_seconds
+
+
+def test_a_trickling_answer_ends_with_the_timeout(server: ApiServer, client: Client) -> None:
+    """
+    Bytes that keep coming do not extend the time for the whole answer.
+    """
+
+    def trickle(exchange: Exchange) -> None:
+        exchange.send_head(200, {"Transfer-Encoding": "chunked"})
+        while not server.over.wait(0.01):
+            exchange.send_chunk(b" ")
+
+    server.on(f"GET {POD}", trickle)
+
+    with pytest.raises(UnreachableError, match="no answer in time"):
+        client.get(POD, timeout_seconds=0.05)
+
+
+def test_a_get_survives_one_broken_connection(server: ApiServer, client: Client) -> None:
+    """
+    A read is sent once more when its connection breaks.
+    """
+    server.on(f"GET {POD}", cut(), reply(pod("p")))
+
+    assert pod("p") == client.get(POD)
+
+
+def test_a_write_is_never_sent_twice(server: ApiServer, client: Client) -> None:
+    """
+    A write whose connection breaks may have been done, so it is reported.
+    """
+    server.on(f"POST {PODS}", cut(), reply(pod("p")))
+
+    with pytest.raises(UnreachableError, match="the connection broke off"):
+        client.post(PODS, {})
+
+    assert len(server.seen(f"POST {PODS}")) == 1
+
+
+def test_half_an_answer_is_no_answer(server: ApiServer, client: Client) -> None:
+    """
+    A body that breaks off is not parsed as far as it got.
+    """
+    server.on(f"GET {POD}", watch(b'{"kind":"Pod"}', then="cut"))
+
+    with pytest.raises(UnreachableError, match="the connection broke off"):
+        client.get(POD)
+
+
+def test_verbs_send_body_type_and_query(server: ApiServer, client: Client) -> None:
+    """
+    Patches carry their content type, and options travel in the query.
+    """
+    for verb in ("PATCH", "DELETE", "PUT"):
+        server.on(f"{verb} {POD}", reply(pod("p")))
+
+    operations = [{"op": "add", "path": "/metadata/annotations/a~1b", "value": "ü"}]
+    client.patch(POD, operations, query={"dryRun": "All"})
+    client.patch(POD, {"metadata": {}}, PatchType.MERGE)
+    client.delete(POD, {"preconditions": {"uid": "u"}})
+    client.put(POD, pod("p"))
+
+    first, second = server.seen(f"PATCH {POD}")
+    [delete] = server.seen(f"DELETE {POD}")
+    assert (operations, {"dryRun": "All"}) == (first.json, first.query)
+    assert "application/json-patch+json" == first.headers["content-type"]
+    assert "application/merge-patch+json" == second.headers["content-type"]
+    assert {"preconditions": {"uid": "u"}} == delete.json
+
+
+def test_impersonation_sends_the_user_alone(server: ApiServer, client: Client) -> None:
+    """
+    Exactly one Impersonate header goes out, and errors say as whom.
+    """
+    server.on(f"GET {POD}", reply(status(403, "Forbidden", "not yours"), 403))
+    node = client.impersonating("system:node:a")
+
+    with pytest.raises(ForbiddenError) as caught:
+        node.get(POD)
+
+    [seen] = server.seen(f"GET {POD}")
+    sent = {k: v for k, v in seen.headers.items() if k.startswith("impersonate")}
+    assert {"impersonate-user": "system:node:a"} == sent
+    assert f"GET {POD} (as system:node:a): 403 Forbidden: not yours" == str(caught.value)
+
+
+def test_the_impersonator_itself_stays_who_it_is(server: ApiServer, client: Client) -> None:
+    """
+    Acting as a node leaves no trace in the client it came from.
+    """
+    server.on(f"GET {POD}", reply(pod("p")))
+    client.impersonating("system:node:a").get(POD)
+
+    client.get(POD)
+
+    assert "impersonate-user" not in server.seen(f"GET {POD}")[1].headers
+
+
+def test_the_program_introduces_itself(server: ApiServer) -> None:
+    """
+    The audit log can tell our programs apart by user agent.
+    """
+    server.on(f"GET {POD}", reply(pod("p")))
+    with client_of(server, replace(SETTINGS, user_agent="gpufence-agent/1")) as client:
+        client.get(POD)
+
+    assert "gpufence-agent/1" == server.seen(f"GET {POD}")[0].headers["user-agent"]
+
+
+def test_lists_put_pages_together(server: ApiServer, client: Client) -> None:
+    """
+    All pages of one list come back as one, with the version of that list.
+    """
+    server.on(
+        f"GET {PODS}",
+        reply(pods(pod("a"), pod("b"), token="next&1")),
+        reply(pods(pod("c"))),
+    )
+
+    listing = client.list(PODS, {"labelSelector": "gpu=yes"}, page_size=2)
+
+    first, second = (seen.query for seen in server.seen(f"GET {PODS}"))
+    assert ["a", "b", "c"] == [item["metadata"]["name"] for item in listing.items]
+    assert "10" == listing.resource_version
+    assert {"labelSelector": "gpu=yes", "limit": "2"} == first
+    assert {"labelSelector": "gpu=yes", "limit": "2", "continue": "next&1"} == second
+
+
+def test_a_list_that_expires_between_pages_begins_anew(server: ApiServer, client: Client) -> None:
+    """
+    After 410 in the middle, no object of the abandoned list is left.
+    """
+    server.on(
+        f"GET {PODS}",
+        reply(pods(pod("deleted-meanwhile"), token="t")),
+        reply(status(410, "Expired"), 410),
+        reply(pods(pod("a"), version="20", token="u")),
+        reply(pods(pod("b"), version="20")),
+    )
+
+    listing = client.list(PODS, page_size=1)
+
+    assert ["a", "b"] == [item["metadata"]["name"] for item in listing.items]
+    assert "20" == listing.resource_version
+
+
+def test_a_list_that_always_expires_is_given_up(server: ApiServer, client: Client) -> None:
+    """
+    Paging that cannot keep up ends in an error instead of a loop.
+    """
+    first, second = reply(pods(pod("a"), token="t")), reply(status(410, "Expired"), 410)
+    server.on(f"GET {PODS}", first, second, first, second, first, second)
+
+    with pytest.raises(GoneError):
+        client.list(PODS)
+
+    assert len(server.seen(f"GET {PODS}")) == 6
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "Pod", "metadata": {"resourceVersion": "1"}},
+        {"items": [], "metadata": {}},
+        {"items": [1], "metadata": {"resourceVersion": "1"}},
+        {"items": {}, "metadata": {"resourceVersion": "1"}},
+        {"items": []},
+    ],
+)
+def test_what_is_no_list_is_not_taken_for_an_empty_one(
+    server: ApiServer, client: Client, body: dict[str, object]
+) -> None:
+    """
+    An odd answer never looks like a collection without objects.
+    """
+    server.on(f"GET {PODS}", reply(body))
+
+    with pytest.raises(BadReplyError):
+        client.list(PODS)
+
+
+def test_an_empty_list_in_gos_spelling_is_empty(server: ApiServer, client: Client) -> None:
+    """
+    A list whose items are null has none.
+    """
+    server.on(f"GET {PODS}", reply({**pods(), "items": None}))
+
+    assert [] == client.list(PODS).items
+
+
+def test_a_server_below_a_path_keeps_it(server: ApiServer) -> None:
+    """
+    Servers behind a gateway, with a path in their address, are reached there.
+    """
+    server.on(f"GET /k8s/clusters/c1{POD}", reply(pod("p")))
+
+    with connect(ClientSettings(server=f"{server.url}/k8s/clusters/c1/")) as client:
+        assert pod("p") == client.get(POD)
+
+
+def test_connections_are_reused(server: ApiServer) -> None:
+    """
+    Many requests in a row need one connection.
+    """
+    peers = set()
+
+    def answer(exchange: Exchange) -> None:
+        peers.add(exchange.client_address)
+        reply(pod("p"))(exchange)
+
+    server.on(f"GET {POD}", answer)
+    with client_of(server) as client:
+        for _ in range(5):
+            client.get(POD)
+
+    assert len(peers) == 1

@@ -1,0 +1,89 @@
+/*
+ * Every function of NVML that the library offers, as ids for counters and faults.
+ *
+ * The versions of one function stand together, so that a fault can name them as a range; the ids
+ * are part of the state file's layout (simulator/nvml/functions.py repeats them).
+ */
+#ifndef FUNCTIONS_H
+#define FUNCTIONS_H
+
+#define FUNCTIONS(X)                              \
+    X(nvmlInit)                                   \
+    X(nvmlInit_v2)                                \
+    X(nvmlInitWithFlags)                          \
+    X(nvmlShutdown)                               \
+    X(nvmlSystemGetDriverVersion)                 \
+    X(nvmlSystemGetNVMLVersion)                   \
+    X(nvmlSystemGetCudaDriverVersion)             \
+    X(nvmlSystemGetCudaDriverVersion_v2)          \
+    X(nvmlDeviceGetCount)                         \
+    X(nvmlDeviceGetCount_v2)                      \
+    X(nvmlDeviceGetHandleByIndex)                 \
+    X(nvmlDeviceGetHandleByIndex_v2)              \
+    X(nvmlDeviceGetHandleByUUID)                  \
+    X(nvmlDeviceGetHandleByPciBusId)              \
+    X(nvmlDeviceGetHandleByPciBusId_v2)           \
+    X(nvmlDeviceGetIndex)                         \
+    X(nvmlDeviceGetMinorNumber)                   \
+    X(nvmlDeviceGetUUID)                          \
+    X(nvmlDeviceGetName)                          \
+    X(nvmlDeviceGetSerial)                        \
+    X(nvmlDeviceGetBrand)                         \
+    X(nvmlDeviceGetArchitecture)                  \
+    X(nvmlDeviceGetCudaComputeCapability)         \
+    X(nvmlDeviceGetPciInfo_v3)                    \
+    X(nvmlDeviceGetMemoryInfo)                    \
+    X(nvmlDeviceGetMemoryInfo_v2)                 \
+    X(nvmlDeviceGetBAR1MemoryInfo)                \
+    X(nvmlDeviceGetConfComputeMemSizeInfo)        \
+    X(nvmlDeviceGetComputeRunningProcesses)       \
+    X(nvmlDeviceGetComputeRunningProcesses_v2)    \
+    X(nvmlDeviceGetComputeRunningProcesses_v3)    \
+    X(nvmlDeviceGetGraphicsRunningProcesses)      \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v2)   \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v3)   \
+    X(nvmlDeviceGetMPSComputeRunningProcesses)    \
+    X(nvmlDeviceGetMPSComputeRunningProcesses_v2) \
+    X(nvmlDeviceGetMPSComputeRunningProcesses_v3) \
+    X(nvmlDeviceGetRunningProcessDetailList)      \
+    X(nvmlDeviceGetUtilizationRates)              \
+    X(nvmlDeviceGetProcessUtilization)            \
+    X(nvmlDeviceGetProcessesUtilizationInfo)      \
+    X(nvmlDeviceGetEncoderUtilization)            \
+    X(nvmlDeviceGetDecoderUtilization)            \
+    X(nvmlDeviceGetMigMode)                       \
+    X(nvmlDeviceGetMaxMigDeviceCount)             \
+    X(nvmlDeviceGetMigDeviceHandleByIndex)        \
+    X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle) \
+    X(nvmlDeviceIsMigDeviceHandle)                \
+    X(nvmlDeviceGetGpuInstanceId)                 \
+    X(nvmlDeviceGetComputeInstanceId)             \
+    X(nvmlDeviceGetAttributes_v2)                 \
+    X(nvmlEventSetCreate)                         \
+    X(nvmlEventSetFree)                           \
+    X(nvmlEventSetWait)                           \
+    X(nvmlEventSetWait_v2)                        \
+    X(nvmlDeviceRegisterEvents)                   \
+    X(nvmlDeviceGetSupportedEventTypes)           \
+    X(nvmlDeviceGetEccMode)                       \
+    X(nvmlDeviceGetTotalEccErrors)                \
+    X(nvmlDeviceGetMemoryErrorCounter)            \
+    X(nvmlDeviceGetPersistenceMode)               \
+    X(nvmlDeviceGetComputeMode)                   \
+    X(nvmlDeviceGetDisplayMode)                   \
+    X(nvmlDeviceGetDisplayActive)                 \
+    X(nvmlDeviceGetPerformanceState)              \
+    X(nvmlDeviceGetTemperature)                   \
+    X(nvmlDeviceGetTemperatureV)                  \
+    X(nvmlDeviceGetFanSpeed)                      \
+    X(nvmlDeviceGetPowerUsage)                    \
+    X(nvmlDeviceGetEnforcedPowerLimit)            \
+    X(nvmlDeviceGetPowerManagementLimit)          \
+    X(nvmlDeviceGetClockInfo)                     \
+    X(nvmlDeviceGetMaxClockInfo)
+
+#define FUNCTION_ID(name) FN_##name,
+enum function { FUNCTIONS(FUNCTION_ID) FUNCTION_COUNT };
+#undef FUNCTION_ID
+
+#endif

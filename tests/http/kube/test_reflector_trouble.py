@@ -1,0 +1,297 @@
+"""
+How a picture of a collection stays true when the server or the way to it fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kube import Backoff, Reflector, Source
+from tests.http.kube.builders import (
+    PODS,
+    SETTINGS,
+    WATCHING,
+    bookmark,
+    change,
+    client_of,
+    gone,
+    pod,
+    pods,
+    status,
+)
+from tests.http.kube.fakes import FakeClock, Recorder
+from tests.http.kube.following import LIST, WATCH, following, name_of
+from tests.http.kube.server import cut, hang, reply, watch
+
+if TYPE_CHECKING:
+    from tests.http.kube.server import Answer, ApiServer
+
+
+def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:
+    """
+    A broken connection costs nothing that was heard before it.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, watch(change("ADDED", pod("a", "11")), then="cut"), hang())
+    with following(server, Recorder()) as reflector:
+        _, second = server.wait_for(WATCH, 2)
+        error = reflector.state.last_error
+
+    assert "11" == second.query["resourceVersion"]
+    assert len(server.seen(LIST)) == 1
+    assert error is not None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        watch(change("ERROR", gone())),
+        reply(gone(), 410),
+        watch(b'{"type": "ADDED", "obj\n'),
+        watch(change("EXPLODED", pod("a", "11"))),
+        watch({"type": "ADDED"}),
+        watch(b"17\n"),
+        watch(change("ADDED", {"metadata": {}})),
+        reply(status(403, "Forbidden"), 403),
+        reply(status(500, "InternalError"), 500),
+    ],
+    ids=[
+        "410 as event",
+        "410 as status",
+        "broken line",
+        "unknown type",
+        "no object",
+        "no event",
+        "no version",
+        "forbidden",
+        "server error",
+    ],
+)
+def test_what_cannot_be_resumed_is_listed_anew(server: ApiServer, broken: Answer) -> None:
+    """
+    After an expired version or a line that makes no sense, the handler gets a fresh list.
+    """
+    server.on(LIST, reply(pods(pod("old"))), reply(pods(pod("new"), version="50")))
+    server.on(WATCH, broken, hang())
+    with following(server, handler := Recorder(), clock=(clock := FakeClock())):
+        calls = handler.wait_for(2)
+        _, second = server.wait_for(WATCH, 2)
+
+    assert [("replace", ["old"]), ("replace", ["new"])] == calls
+    assert "50" == second.query["resourceVersion"]
+    assert [0.5] == clock.pauses
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [reply(status(429, "TooManyRequests"), 429, {"Retry-After": "7"}), cut()],
+    ids=["throttled", "broken"],
+)
+def test_what_can_be_resumed_is_not_listed_anew(server: ApiServer, refusal: Answer) -> None:
+    """
+    Throttling and broken connections never cost the server a list.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, refusal, refusal, hang())
+    with following(server, Recorder()):
+        server.wait_for(WATCH, 3)
+
+    assert len(server.seen(LIST)) == 1
+
+
+def test_the_servers_wish_to_wait_is_obeyed(server: ApiServer) -> None:
+    """
+    Retry-After lengthens the pause, but not beyond two minutes.
+    """
+    throttled = status(429, "TooManyRequests")
+    server.on(
+        LIST,
+        reply(throttled, 429, {"Retry-After": "7"}),
+        reply(throttled, 429, {"Retry-After": "9999"}),
+        reply(pods()),
+    )
+    server.on(WATCH, hang())
+    with following(server, Recorder(), clock=(clock := FakeClock())):
+        server.wait_for(WATCH, 1)
+
+    assert [7.0, 120.0] == clock.pauses
+
+
+def test_versions_that_always_expire_cause_no_storm(server: ApiServer) -> None:
+    """
+    A server that answers each watch with 410 is listed ever more slowly.
+    """
+    server.on(LIST, reply(pods(pod("a"))))
+    server.on(WATCH, watch(change("ERROR", gone())))
+    clock = FakeClock(pauses=8)
+    with following(server, Recorder(), clock=clock):
+        assert clock.rested.wait(10)
+
+    assert [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0] == clock.pauses
+    assert len(server.seen(LIST)) == 8
+
+
+def test_refused_connections_back_off(server: ApiServer) -> None:
+    """
+    A server that is down is asked once per pause, and pauses grow to their bound.
+    """
+    clock = FakeClock(pauses=7)
+    reflector = Reflector(
+        client_of(server), Source(path=PODS, keep=name_of), Recorder(), WATCHING, clock
+    )
+    server.__exit__(None, None, None)
+    reflector.start()
+    assert clock.rested.wait(10)
+    state = reflector.state
+    reflector.stop()
+
+    assert [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0] == clock.pauses
+    assert (False, None, 7) == (state.synced, state.last_contact, state.failures_in_a_row)
+
+
+def test_success_resets_the_back_off(server: ApiServer) -> None:
+    """
+    After a watch that delivered, the next trouble starts with the shortest pause.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(
+        WATCH, cut(), cut(), watch(change("ADDED", pod("a", "11")), then="cut"), hang(), hang()
+    )
+    with following(server, Recorder(), clock=(clock := FakeClock())):
+        server.wait_for(WATCH, 4)
+
+    # A GET is sent once more on a broken connection, hence two requests for the first failure.
+    assert [0.5, 0.5] == clock.pauses
+
+
+def test_a_watch_that_ends_at_once_is_not_repeated_hotly(server: ApiServer) -> None:
+    """
+    A server that ends every watch at once, saying nothing, is asked ever more slowly.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, watch())
+    clock = FakeClock(pauses=3)
+    settings = replace(WATCHING, settled_seconds=1.0)
+    with following(server, Recorder(), clock=clock, settings=settings):
+        assert clock.rested.wait(10)
+
+    assert [0.5, 1.0, 2.0] == clock.pauses
+    assert len(server.seen(LIST)) == 1
+
+
+def test_half_open_connection_is_noticed(server: ApiServer) -> None:
+    """
+    A watch on which nothing comes for the time of silence is opened again.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, watch(change("ADDED", pod("a", "11")), then="hang"), hang())
+    settings = replace(WATCHING, silence_seconds=0.05)
+    with following(server, handler := Recorder(), settings=settings) as reflector:
+        _, second, *_ = server.wait_for(WATCH, 2)
+        error = reflector.state.last_error
+
+    assert "11" == second.query["resourceVersion"]
+    assert [("replace", []), ("ADDED", "a")] == handler.calls
+    assert f"GET {PODS} at {server.url}: no answer in time" == error
+
+
+def test_stop_is_quick_while_blocked_in_a_read(server: ApiServer) -> None:
+    """
+    Stopping does not wait for a silent server to speak.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, watch(bookmark("11"), then="hang"))
+    with following(server, Recorder()) as reflector:
+        server.wait_for(WATCH, 1)
+        began = time.monotonic()
+        reflector.stop()
+        took = time.monotonic() - began
+
+    assert took < 0.5
+    assert reflector._thread is not None
+    assert not reflector._thread.is_alive()
+
+
+def test_stop_is_quick_while_waiting_for_a_list(server: ApiServer) -> None:
+    """
+    Stopping does not wait for the head of an answer either.
+    """
+    server.on(LIST, hang())
+    with following(server, Recorder()) as reflector:
+        server.wait_for(LIST, 1)
+        began = time.monotonic()
+        reflector.stop()
+        took = time.monotonic() - began
+
+    assert took < 0.5
+    assert reflector._thread is not None
+    assert not reflector._thread.is_alive()
+
+
+def test_stop_is_no_failure(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
+    """
+    A wanted end is not reported as trouble.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, hang())
+    with caplog.at_level(logging.INFO), following(server, Recorder()) as reflector:
+        server.wait_for(WATCH, 1)
+
+    assert reflector.state.last_error is None
+    assert [] == caplog.messages
+
+
+def test_state_tells_when_the_server_was_last_heard(server: ApiServer) -> None:
+    """
+    Every byte renews the time of last contact, so that staleness shows.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, cut(), cut(), watch(bookmark("11"), then="hang"))
+    with following(server, Recorder(), clock=(clock := FakeClock())) as reflector:
+        assert reflector.wait_until_synced(10)
+        server.wait_for(WATCH, 3)
+        while reflector.state.last_error is not None:
+            time.sleep(0.001)
+        state = reflector.state
+
+    assert (True, clock.now, 1) == (state.synced, state.last_contact, state.lists)
+    assert clock.now == 1000.5
+
+
+def test_a_bug_in_the_handler_does_not_end_the_following(server: ApiServer) -> None:
+    """
+    A handler that fails is logged, and given the whole collection again.
+    """
+
+    class Buggy(Recorder):
+        def apply(self, change: str, item: str) -> None:
+            raise RuntimeError(f"no idea what {change} {item} means")
+
+    server.on(LIST, reply(pods()), reply(pods(pod("a"))))
+    server.on(WATCH, watch(change("ADDED", pod("a", "11")), then="hang"), hang())
+    with following(server, handler := Buggy()):
+        calls = handler.wait_for(2)
+
+    assert [("replace", []), ("replace", ["a"])] == calls
+
+
+def test_real_pauses_end_with_stop(server: ApiServer) -> None:
+    """
+    Stopping does not wait for a pause to be over.
+    """
+    server.on(LIST, reply(status(500, "InternalError"), 500))
+    settings = replace(WATCHING, backoff=Backoff(first_seconds=60, limit_seconds=60))
+    reflector = Reflector(
+        client_of(server, SETTINGS), Source(path=PODS, keep=name_of), Recorder(), settings
+    )
+    reflector.start()
+    server.wait_for(LIST, 1)
+    began = time.monotonic()
+    reflector.stop()
+
+    assert time.monotonic() - began < 0.5

@@ -1,0 +1,199 @@
+"""
+Make, show and change simulated cards from a shell: `python -m simulator nvml --help`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpufence.errors import GpufenceError
+from gpufence.quantity import read_bytes
+from simulator.nvml.build import CURRENT, VARIANTS, library_path
+from simulator.nvml.client import LIBRARY_VARIABLE, environment
+from simulator.nvml.codes import Code
+from simulator.nvml.faults import Fault
+from simulator.nvml.functions import EVERY
+from simulator.nvml.layout import Action, Lists
+from simulator.nvml.show import describe
+from simulator.nvml.state import DEFAULT_SEED, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Verb = Callable[[argparse.Namespace], None]
+
+EPILOG = """\
+example:
+  eval "$(python -m simulator nvml create --cards T4,2xA100-40 /tmp/cards)"
+  python -m simulator workload --card 0 'hold 2Gi; after 10s grow 256Mi/s to 6Gi' &
+  nvitop
+
+variants of the library:
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """
+    Do what the arguments say; anything wrong with them is one line and the exit code 1.
+    """
+    arguments = _parser().parse_args(argv)
+    verb: Verb = arguments.verb
+    arguments.cache = _cache(os.environ)
+    try:
+        verb(arguments)
+    except GpufenceError as error:
+        print(f"python -m simulator nvml: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _cache(variables: Mapping[str, str]) -> Path | None:
+    folder = variables.get("XDG_CACHE_HOME", "")
+    return Path(folder) / "gpufence" if folder else None
+
+
+def _create(arguments: argparse.Namespace) -> None:
+    State.create(arguments.state, arguments.cards, seed=arguments.seed)
+    _env(arguments)
+
+
+def _env(arguments: argparse.Namespace) -> None:
+    State.open(arguments.state)
+    for name, value in environment(
+        arguments.state, arguments.variant, cache=arguments.cache
+    ).items():
+        kept = f"${{{name}:+:${name}}}" if name == LIBRARY_VARIABLE else ""
+        print(f"export {name}={shlex.quote(value)}{kept}")
+
+
+def _show(arguments: argparse.Namespace) -> None:
+    print(describe(State.open(arguments.state)))
+
+
+def _put(arguments: argparse.Namespace) -> None:
+    state = State.open(arguments.state)
+    place = state.find(arguments.card)
+    state.processes.put(
+        place,
+        arguments.pid,
+        read_bytes(arguments.memory, "--memory"),
+        lists=arguments.lists,
+        kept=arguments.kept,
+    )
+
+
+def _fault(arguments: argparse.Namespace) -> None:
+    state = State.open(arguments.state)
+    card = None if arguments.card is None else state.find(arguments.card).card
+    action = Action[arguments.action.upper().replace("-", "_")]
+    fault = Fault(
+        action, arguments.function, card, arguments.argument, arguments.after, arguments.times
+    )
+    print(f"fault {state.faults.add(fault)}")
+
+
+def _clear(arguments: argparse.Namespace) -> None:
+    faults = State.open(arguments.state).faults
+    if arguments.number is None:
+        faults.clear()
+    else:
+        faults.remove(arguments.number)
+
+
+def _xid(arguments: argparse.Namespace) -> None:
+    state = State.open(arguments.state)
+    state.post_xid(state.find(arguments.card).card, arguments.xid)
+
+
+def _build(arguments: argparse.Namespace) -> None:
+    for variant in VARIANTS:
+        print(f"{variant.name}: {library_path(variant.name, cache=arguments.cache)}", flush=True)
+
+
+def _read_lists(text: str) -> Lists:
+    lists = Lists(0)
+    for name in text.split("+"):
+        if name.upper() not in Lists.__members__:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of compute, graphics and mps")
+        lists |= Lists[name.upper()]
+    return lists
+
+
+def _read_argument(text: str) -> int:
+    if text.upper() in Code.__members__:
+        return Code[text.upper()].value
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a code of NVML")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    width = max(len(variant.name) for variant in VARIANTS)
+    variants = "\n".join(f"  {one.name:<{width}}  {one.about}" for one in VARIANTS)
+    parser = argparse.ArgumentParser(
+        prog="python -m simulator nvml",
+        description="Simulated graphics cards for every client of NVIDIA's management library.",
+        epilog=EPILOG + variants,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(required=True, metavar="verb")
+    create = _verb(verbs, "create", _create, "make a machine and print what clients need")
+    create.add_argument("--cards", default="T4", help="such as T4,2xA100-40:3g.20gb+1g.5gb")
+    create.add_argument("--seed", default=DEFAULT_SEED, help="other seeds give other UUIDs")
+    env = _verb(verbs, "env", _env, "print what clients need")
+    for one in (create, env):
+        names = [variant.name for variant in VARIANTS]
+        one.add_argument("--variant", default=CURRENT, choices=names, help="which driver's library")
+    _verb(verbs, "show", _show, "list cards, processes and faults")
+    put = _verb(verbs, "put", _put, "list any PID on a card")
+    put.add_argument("--card", required=True, help="index, index:instance or UUID")
+    put.add_argument("--pid", type=int, required=True)
+    put.add_argument("--memory", required=True, help="such as 2Gi")
+    put.add_argument(
+        "--lists", type=_read_lists, default="compute", help="compute, graphics, mps; joined by +"
+    )
+    put.add_argument("--kept", action="store_true", help="list it whether or not it lives")
+    _add_fault(verbs)
+    clear = _verb(verbs, "clear", _clear, "remove one fault or all")
+    clear.add_argument("number", type=int, nargs="?")
+    xid = _verb(verbs, "xid", _xid, "report a critical error of a card")
+    xid.add_argument("--card", required=True)
+    xid.add_argument("xid", type=int)
+    build = verbs.add_parser("build", help="compile every variant of the library")
+    build.set_defaults(verb=_build)
+    return parser
+
+
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, verb: Verb, about: str
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=about, description=about)
+    parser.add_argument("state", type=Path, help="the state file")
+    parser.set_defaults(verb=verb)
+    return parser
+
+
+def _add_fault(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    fault = _verb(verbs, "fault", _fault, "let something go wrong")
+    actions = [action.name.lower().replace("_", "-") for action in Action]
+    fault.add_argument("action", choices=actions)
+    fault.add_argument(
+        "argument",
+        nargs="?",
+        type=_read_argument,
+        default=0,
+        help="a number or, for return, a code such as GPU_IS_LOST",
+    )
+    fault.add_argument("--function", default=EVERY, help="such as nvmlDeviceGetMemoryInfo")
+    fault.add_argument("--card", help="index or UUID; every card if left out")
+    fault.add_argument("--after", type=int, default=0, help="let so many calls pass first")
+    fault.add_argument("--times", type=int, default=0, help="stop after so many; 0 is never")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,262 @@
+"""
+Who holds memory of which card: the writing side of the process records.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simulator.nvml import layout
+from simulator.nvml.errors import CardFullError, TableFullError
+from simulator.nvml.layout import Kind, Lists
+from simulator.nvml.locks import Identity, own_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from simulator.nvml.file import StateFile
+
+FREE, USED = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """
+    Where memory is taken: a card, by its place in the state, or one of its MIG instances.
+    """
+
+    card: int
+    instance: int = layout.NO_INSTANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """
+    How much memory a place has; `free` is what an allocation may still take.
+    """
+
+    total: int
+    reserved: int
+    taken: int
+
+    @property
+    def free(self) -> int:
+        return max(0, self.total - self.reserved - self.taken)
+
+    @property
+    def usable(self) -> int:
+        """
+        The total that programs see through CUDA.
+        """
+        return self.total - self.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """
+    One living process on one card; `pid` is 0 where this PID namespace cannot see it.
+    """
+
+    pid: int
+    place: Place
+    memory: int
+    managed: int
+    lists: Lists
+    kind: Kind
+
+
+class Holding:
+    """
+    What one process holds on one card; lasts until released or until the process ends.
+    """
+
+    def __init__(self, processes: Processes, slot: int, place: Place) -> None:
+        self._processes = processes
+        self._slot = slot
+        self.place = place
+
+    @property
+    def _record(self) -> layout.Record:
+        return self._processes.record(self._slot)
+
+    @property
+    def memory(self) -> int:
+        return self._record.memory
+
+    @property
+    def managed(self) -> int:
+        return self._record.managed
+
+    def resize(self, memory: int | None = None, *, managed: int | None = None) -> None:
+        """
+        Hold this much from now on; an increase that does not fit raises CardFullError.
+        """
+        record = self._record
+        memory = record.memory if memory is None else memory
+        managed = record.managed if managed is None else managed
+        with self._processes.locks.allocation():
+            grown = memory + managed - record.memory - record.managed
+            self._processes.check_room(self.place, grown)
+            record.memory = memory
+            record.managed = managed
+
+    def grow(self, delta: int) -> None:
+        """
+        Hold this much more; negative gives memory back.
+        """
+        self.resize(self.memory + delta)
+
+    def work(self, sm: int, *, bandwidth: int = 0, encoder: int = 0, decoder: int = 0) -> None:
+        """
+        Say how busy the process keeps the card, in percent.
+        """
+        record = self._record
+        record.sm, record.bandwidth = sm, bandwidth
+        record.encoder, record.decoder = encoder, decoder
+
+    def release(self) -> None:
+        self._processes.release(self._slot)
+
+
+class Processes:
+    """
+    The process records of one state file.
+    """
+
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+        self.locks = file.locks
+
+    def record(self, slot: int) -> layout.Record:
+        return self._file.layout.records[slot]
+
+    def hold(self, place: Place, memory: int = 0, *, lists: Lists = Lists.COMPUTE) -> Holding:
+        """
+        Register this process on a card; the kernel ends the holding when the process ends.
+        """
+        return self._claim(place, memory, lists, Kind.HELD, Identity.own())
+
+    def put(
+        self,
+        place: Place,
+        pid: int,
+        memory: int = 0,
+        *,
+        lists: Lists = Lists.COMPUTE,
+        kept: bool = False,
+        host_pid: int | None = None,
+    ) -> Holding:
+        """
+        Register any PID by its number.
+
+        It is listed while a process with that number lives or, if `kept`, until it is released:
+        NVML may also list PIDs that have no /proc entry. `host_pid` is what old drivers show.
+        """
+        identity = Identity(pid, pid if host_pid is None else host_pid, own_namespace(), 0)
+        return self._claim(place, memory, lists, Kind.KEPT if kept else Kind.CHECKED, identity)
+
+    def living(self, card: int = layout.ANY_CARD) -> Iterator[Use]:
+        """
+        Go through the processes that hold memory now, of one card or of all.
+        """
+        for slot in range(self._file.layout.record_count):
+            record = self.record(slot)
+            if card not in {layout.ANY_CARD, record.card}:
+                continue
+            pid = self._pid(slot, record)
+            if pid is not None:
+                place = Place(record.card, record.instance)
+                lists, kind = Lists(record.lists), Kind(record.kind)
+                yield Use(pid, place, record.memory, record.managed, lists, kind)
+
+    def room(self, place: Place) -> Room:
+        """
+        Measure a card or an instance as an allocation would find it.
+        """
+        card = self._file.layout.cards[place.card]
+        uses = tuple(self.living(place.card))
+        if place.instance == layout.NO_INSTANCE:
+            taken = card.extra + sum(use.memory + use.managed for use in uses)
+            return Room(card.total, card.reserved, taken)
+        instance = card.instances[place.instance]
+        taken = sum(use.memory + use.managed for use in uses if use.place == place)
+        return Room(instance.total, instance.reserved, taken)
+
+    def check_room(self, place: Place, wanted: int) -> None:
+        """
+        Raise CardFullError unless so much more memory is free. Call it under the allocation lock.
+        """
+        if wanted <= 0:
+            return
+        room = self.room(place)
+        if wanted > room.free:
+            raise CardFullError(wanted, room.free, room.usable)
+
+    def release(self, slot: int) -> None:
+        with self.locks.allocation():
+            self.record(slot).status = FREE
+            self.locks.drop(slot)
+
+    def _claim(
+        self, place: Place, memory: int, lists: Lists, kind: Kind, identity: Identity
+    ) -> Holding:
+        with self.locks.allocation():
+            self.check_room(place, memory)
+            slot = self._free_slot(kind)
+            record = self.record(slot)
+            record.sequence |= 1
+            record.memory, record.managed = memory, 0
+            record.pid, record.host_pid = identity.pid, identity.host_pid
+            record.started, record.name_space = identity.started, identity.name_space
+            record.card, record.instance = place.card, place.instance
+            record.lists, record.kind = lists, kind
+            record.sm = record.bandwidth = record.encoder = record.decoder = 0
+            record.status = USED
+            record.sequence += 1
+        return Holding(self, slot, place)
+
+    def _free_slot(self, kind: Kind) -> int:
+        state = self._file.layout
+        for slot in range(layout.MAX_RECORDS):
+            record = self.record(slot)
+            if slot < state.record_count and self._pid(slot, record) is not None:
+                continue
+            record.status = FREE
+            if kind is Kind.HELD and not self.locks.take(slot):
+                continue
+            state.record_count = max(state.record_count, slot + 1)
+            return slot
+        raise TableFullError("processes", layout.MAX_RECORDS)
+
+    def _pid(self, slot: int, record: layout.Record) -> int | None:
+        """
+        Return a living process's PID as seen from here, 0 if invisible, None if it is gone.
+        """
+        if record.status != USED:
+            return None
+        if record.kind == Kind.KEPT:
+            return record.pid
+        if record.kind == Kind.CHECKED:
+            if record.name_space != own_namespace():
+                return 0
+            return record.pid if _exists(record.pid) else None
+        pid = self.locks.holder(slot)
+        if pid is None and record.pid == os.getpid() and Identity.own() == _identity(record):
+            return record.pid  # the kernel shows nobody the locks of its own process
+        return pid
+
+
+def _identity(record: layout.Record) -> Identity:
+    return Identity(record.pid, record.host_pid, record.name_space, record.started)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

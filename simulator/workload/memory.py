@@ -1,0 +1,157 @@
+"""
+The memory of one process on one card, taken the way its framework's allocator takes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simulator.nvml.errors import CardFullError
+from simulator.nvml.layout import Lists
+from simulator.workload.errors import FrameworkError, OutOfMemoryError
+from simulator.workload.frameworks.budget import Budget, Device, Dies, OnCpu, Shortage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from simulator.nvml.processes import Holding, Place
+    from simulator.nvml.state import State
+    from simulator.workload.frameworks.budget import Framework
+
+ARENA_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """
+    What decides how a process takes memory; `context` is taken first and outside any cap.
+    """
+
+    framework: Framework
+    variables: Mapping[str, str]
+    context: int = 0
+    lists: Lists = Lists.COMPUTE
+
+
+class Memory:
+    """
+    What the process uses of one card.
+
+    The card shows the context plus what is in use or, for frameworks that take an arena at once,
+    the arena. Opening it raises what the framework would end with.
+    """
+
+    def __init__(self, state: State, place: Place, index: int, program: Program) -> None:
+        self._state = state
+        self._place = place
+        self._index = index
+        self._program = program
+        self.in_use = 0
+        self._holding: Holding | None = self._open_context()
+        self.budget = self._open_framework(self._holding)
+
+    @property
+    def shown(self) -> int:
+        """
+        What NVML shows for this process.
+        """
+        return 0 if self._holding is None else self._holding.memory
+
+    @property
+    def name(self) -> str:
+        card = self._state.cards[self._place.card]
+        return f"{card.name} ({card.uuid})"
+
+    def reopened(self) -> Memory:
+        """
+        Take as much again for another process: the one that calls this, after a fork.
+        """
+        again = Memory(self._state, self._place, self._index, self._program)
+        again.resize(self.in_use)
+        if self._holding is not None:
+            again.resize_managed(self._holding.managed)
+        return again
+
+    def resize(self, size: int) -> None:
+        """
+        Use so much from now on; raises OutOfMemoryError and changes nothing if it cannot be.
+        """
+        if self._holding is None:
+            self.in_use = size
+            return
+        limit = self.budget.limit
+        if size > self.in_use and limit is not None and size > limit:
+            raise self._shortage(size - self.in_use, limit)
+        needed = self._program.context + max(self.budget.arena, size)
+        try:
+            self._holding.resize(needed)
+        except CardFullError as error:
+            raise self._shortage(size - self.in_use, None, error.free) from error
+        self.in_use = size
+
+    def resize_managed(self, size: int) -> None:
+        """
+        Use so much managed memory: no allocator caps it and NVML charges nobody with it.
+        """
+        if self._holding is None:
+            return
+        try:
+            self._holding.resize(managed=size)
+        except CardFullError as error:
+            raise self._shortage(error.wanted, None, error.free) from error
+
+    def work(self, percent: int) -> None:
+        if self._holding is not None:
+            self._holding.work(percent)
+
+    def release(self) -> None:
+        if self._holding is not None:
+            self._holding.release()
+
+    def _open_context(self) -> Holding:
+        try:
+            return self._state.processes.hold(
+                self._place, self._program.context, lists=self._program.lists
+            )
+        except CardFullError as error:
+            raise self._shortage(error.wanted, None, error.free) from error
+
+    def _open_framework(self, holding: Holding) -> Budget:
+        """
+        Decide anew when somebody else takes the memory that an arena was planned from.
+        """
+        for attempt in range(1, ARENA_ATTEMPTS + 1):
+            decision = self._program.framework.decide(self._program.variables, self._device())
+            if isinstance(decision, Dies):
+                raise FrameworkError(decision.message, decision.code)
+            if isinstance(decision, OnCpu):
+                holding.release()
+                self._holding = None
+                return Budget(None, f"{decision.why}; falling back to cpu")
+            try:
+                holding.resize(self._program.context + decision.arena)
+            except CardFullError as error:
+                if attempt == ARENA_ATTEMPTS:
+                    raise self._shortage(decision.arena, None, error.free) from error
+            else:
+                return decision
+        raise AssertionError("the last attempt returns or raises")
+
+    def _device(self) -> Device:
+        room = self._state.processes.room(self._place)
+        capability = self._state.cards[self._place.card].capability
+        return Device(self._index, room.usable, room.free, capability)
+
+    def _shortage(
+        self, wanted: int, limit: int | None, free: int | None = None
+    ) -> OutOfMemoryError:
+        device = self._device()
+        shortage = Shortage(
+            device=device,
+            wanted=wanted,
+            in_use=self.in_use,
+            free=device.free if free is None else free,
+            limit=limit,
+        )
+        return OutOfMemoryError(self._program.framework.complain(shortage))

@@ -1,0 +1,155 @@
+"""
+Do the steps of a script.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpufence.quantity import MIB
+from simulator.workload.errors import OutOfMemoryError
+from simulator.workload.script import (
+    Busy,
+    Change,
+    Crash,
+    Exit,
+    Fork,
+    Hold,
+    Slide,
+    Step,
+    Wait,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from simulator.workload.memory import Memory
+    from simulator.workload.pauses import Pauses
+    from simulator.workload.workers import Workers
+
+TICK_SECONDS = 0.05
+RETRY_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """
+    What a run needs besides memory; `patient` waits for memory instead of dying of its lack.
+    """
+
+    pauses: Pauses
+    workers: Workers
+    say: Callable[[str], None]
+    patient: bool = False
+
+
+class Run:
+    """
+    One process on its way through a script.
+    """
+
+    def __init__(self, memories: Sequence[Memory], surroundings: Surroundings) -> None:
+        self._memories = list(memories)
+        self._around = surroundings
+        self._is_worker = False
+
+    def follow(self, steps: Sequence[Step]) -> int:
+        """
+        Do all steps and return the exit code; without an `exit`, hold on until stopped.
+        """
+        for step in steps:
+            if isinstance(step.action, Exit):
+                self._around.say(step.text)
+                return step.action.code
+            self._do(step)
+        self._around.say("script done, holding on")
+        self._around.pauses.pause(None)
+        raise AssertionError("an endless pause ends by an exception only")
+
+    def close(self) -> None:
+        """
+        Give everything back, the workers first.
+        """
+        self._around.workers.stop()
+        for memory in self._memories:
+            memory.release()
+
+    def _do(self, step: Step) -> None:
+        match step.action:
+            case Hold(size, managed):
+                self._each(partial(_hold, size=size, managed=managed))
+            case Change(delta):
+                self._each(lambda memory: memory.resize(max(0, memory.in_use + delta)))
+            case Slide():
+                self._slide(step.action)
+            case Busy(percent):
+                self._each(lambda memory: memory.work(percent))
+            case Wait(seconds):
+                self._around.pauses.pause(seconds)
+            case Fork(workers):
+                self._fork(workers)
+            case Crash():
+                signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+                os.kill(os.getpid(), signal.SIGSEGV)
+            case Exit():
+                raise AssertionError("handled where the script is followed")
+        shown = ", ".join(f"{memory.shown // MIB} MiB" for memory in self._memories)
+        self._around.say(f"{step.text}: {shown} on the card")
+
+    def _each(self, use: Callable[[Memory], None]) -> None:
+        for memory in self._memories:
+            self._attempt(memory, use)
+
+    def _attempt(self, memory: Memory, use: Callable[[Memory], None]) -> None:
+        """
+        Use memory; out of it, end or, being patient, keep what there is and ask again and again.
+        """
+        told = False
+        while True:
+            try:
+                use(memory)
+            except OutOfMemoryError as error:
+                if not self._around.patient:
+                    raise
+                if not told:
+                    self._around.say(f"{error} Waiting for memory.")
+                told = True
+                self._around.pauses.pause(RETRY_SECONDS)
+            else:
+                return
+
+    def _slide(self, slide: Slide) -> None:
+        for memory in self._memories:
+            before = self._around.pauses.now()
+            while memory.in_use < slide.target if slide.up else memory.in_use > slide.target:
+                self._around.pauses.pause(TICK_SECONDS)
+                now = self._around.pauses.now()
+                size = _moved(memory.in_use, slide, now - before)
+                before = now
+                self._attempt(memory, partial(_hold, size=size, managed=False))
+
+    def _fork(self, count: int) -> None:
+        """
+        Start workers, but not from workers: theirs is the work, not the hiring.
+        """
+        if not self._is_worker and self._around.workers.fork(count):
+            self._is_worker = True
+            parents, self._memories = self._memories, []  # not ours to give back
+            for memory in parents:
+                self._memories.append(memory.reopened())
+
+
+def _hold(memory: Memory, size: int, *, managed: bool) -> None:
+    if managed:
+        memory.resize_managed(size)
+    else:
+        memory.resize(size)
+
+
+def _moved(size: int, slide: Slide, seconds: float) -> int:
+    way = round(slide.rate * seconds)
+    return min(slide.target, size + way) if slide.up else max(slide.target, size - way)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kube.settings import ClientSettings
 
 _log = logging.getLogger(__name__)
+_LONGEST_REFUSAL_BYTES = 2**20
 
 Query: TypeAlias = "Mapping[str, str | int]"
 
@@ -161,11 +162,7 @@ class Client:
             stream = self._transport.stream(self._signed(request), patience)
         if stream.status == HTTPStatus.OK:
             return stream
-        try:
-            body = b"".join(stream.chunks())
-        finally:
-            stream.close()
-        read_reply(request.line, RawReply(stream.status, stream.headers, body))
+        read_reply(request.line, RawReply(stream.status, stream.headers, _read_refusal(stream)))
         raise BadReplyError(f"{request.line}: status {stream.status} is no answer to a watch")
 
     def impersonating(self, user: str) -> Client:
@@ -219,6 +216,18 @@ class Client:
         if authorization is not None:
             headers["Authorization"] = authorization
         return replace(request, headers=headers)
+
+
+def _read_refusal(stream: Stream) -> bytes:
+    body = bytearray()
+    try:
+        for chunk in stream.chunks():
+            body += chunk
+            if len(body) > _LONGEST_REFUSAL_BYTES:
+                break
+    finally:
+        stream.close()
+    return bytes(body)
 
 
 def _request(

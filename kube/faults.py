@@ -17,6 +17,8 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import TimeoutError as SlowError
 
+_SHOWN_CHARACTERS = 200
+
 
 def explain(error: HTTPError) -> str:
     """
@@ -52,8 +54,6 @@ def _explain_tls(error: SSLError) -> str:
 def _cause(error: object) -> str:
     while isinstance(error, HTTPError) and error.args and isinstance(error.args[-1], Exception):
         error = error.args[-1]
-    if isinstance(error, HTTPError) and error.__cause__ is not None:
-        error = error.__cause__
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__
+    text = str(error.strerror or error) if isinstance(error, OSError) else ""
+    line = "".join(char for char in text if char.isprintable())
+    return line[:_SHOWN_CHARACTERS] or type(error).__name__

@@ -94,12 +94,18 @@ def _load(paths: str, context: str | None) -> _Loaded:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         problem = f"line {line}: {error.problem or 'broken YAML'}"
     except ConfigException as error:
-        problem = str(error).partition(" in ")[0].strip()
+        problem = _harmless(str(error))
     except Exception as error:  # noqa: BLE001 (odd YAML makes the client raise whatever it likes)
         problem = f"it has not the form of a kubeconfig ({type(error).__name__})"
     raise AccessError(
         f"kubeconfig {paths} cannot be used: {problem}; `kubectl config view` shows it"
     )
+
+
+def _harmless(text: str) -> str:
+    if "Expected all values" in text:
+        return "an entry of its clusters, contexts or users has no name"
+    return text.partition(" in ")[0].partition("{")[0].strip()
 
 
 def _load_unguarded(paths: str, context: str | None) -> _Loaded:

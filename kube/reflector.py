@@ -123,13 +123,14 @@ class Reflector(Generic[T]):
 
     def stop(self) -> None:
         """
-        End within a second, even in the middle of a read; the handler is not called afterwards.
+        End within a second, even in the middle of a read; no call of the handler begins afterwards.
 
-        Only a connection that is just being made outlives that, idle, by its connect timeout.
+        Only a connection that is just being made outlives that, idle, by its connect timeout. The
+        handler itself may call this.
         """
         self._stop.set()
         self._client.abort()
-        if self._thread is not None:
+        if self._thread not in {None, threading.current_thread()}:
             self._thread.join(_STOP_SECONDS)
 
     def run(self) -> None:

@@ -69,7 +69,9 @@ def _context(certificates: Certificates) -> ssl.SSLContext:
             f"CA file {ca_file} cannot be used: {error}; it must hold the cluster's CA in PEM form"
         ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if not certificates.strict:
+    if certificates.strict:
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+    else:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not certificates.verify:
         context.check_hostname = False

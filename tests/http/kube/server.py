@@ -78,7 +78,7 @@ class Exchange(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         seen = Seen(
             method=self.command,
-            path=address.path,
+            path=self.path if self.command == "CONNECT" else address.path,
             query=dict(parse_qsl(address.query, keep_blank_values=True)),
             headers={name.lower(): value for name, value in self.headers.items()},
             body=self.rfile.read(length),
@@ -90,6 +90,7 @@ class Exchange(BaseHTTPRequestHandler):
     do_PUT = do_any  # noqa: N815 (as above)
     do_PATCH = do_any  # noqa: N815 (as above)
     do_DELETE = do_any  # noqa: N815 (as above)
+    do_CONNECT = do_any  # noqa: N815 (as above)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         del code, size  # quiet
@@ -174,10 +175,10 @@ class ApiServer:
 
     def on(self, key: str, *answers: Answer) -> None:
         """
-        Script the answers to "GET /path", in order.
+        Script the answers to "GET /path", in order, in place of earlier ones.
         """
         with self._changed:
-            self._answers.setdefault(key, []).extend(answers)
+            self._answers[key] = list(answers)
 
     def answer_to(self, seen: Seen) -> Answer:
         with self._changed:

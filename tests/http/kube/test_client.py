@@ -27,7 +27,7 @@ from kube import (
     UnreachableError,
     connect,
 )
-from tests.http.kube.builders import PODS, SETTINGS, client_of, pod, status
+from tests.http.kube.builders import PODS, SETTINGS, client_of, pod, pods, status
 from tests.http.kube.server import ApiServer, cut, hang, reply, watch
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_disruption_budget_is_named_as_a_cause(server: ApiServer, client: Client
 
     expected = (Cause("DisruptionBudget", "The budget web needs 2 healthy pods"),)
     assert expected == caught.value.causes
-    assert caught.value.retry_after_seconds == 10
+    assert (429, 10) == (caught.value.status, caught.value.retry_after_seconds)
 
 
 def test_a_wait_named_in_the_body_counts_too(server: ApiServer, client: Client) -> None:
@@ -342,3 +342,29 @@ def test_connections_are_reused(server: ApiServer) -> None:
             client.get(POD)
 
     assert len(peers) == 1
+
+
+def test_an_endless_refusal_is_read_only_so_far(server: ApiServer, client: Client) -> None:
+    """
+    A refused watch whose body never ends still comes back as a refusal.
+    """
+
+    def endless(exchange: Exchange) -> None:
+        exchange.send_head(503, {"Transfer-Encoding": "chunked"})
+        while not server.over.is_set():
+            exchange.send_chunk(b"overloaded " * 10_000)
+
+    server.on(f"WATCH {PODS}", endless)
+
+    with pytest.raises(ServerError, match="503 Service Unavailable: overloaded"):
+        client.stream(PODS, {"watch": "true"}, silence_seconds=5)
+
+
+def test_a_watch_answered_by_no_watch_is_a_bad_reply(server: ApiServer, client: Client) -> None:
+    """
+    A success without a stream is not waited upon.
+    """
+    server.on(f"WATCH {PODS}", reply(pods(), 202))
+
+    with pytest.raises(BadReplyError, match="status 202 is no answer to a watch"):
+        client.stream(PODS, {"watch": "true"}, silence_seconds=5)

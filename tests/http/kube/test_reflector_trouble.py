@@ -4,6 +4,7 @@ How a picture of a collection stays true when the server or the way to it fails.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from dataclasses import replace
@@ -29,6 +30,8 @@ from tests.http.kube.following import LIST, WATCH, following, name_of
 from tests.http.kube.server import cut, hang, reply, watch
 
 if TYPE_CHECKING:
+    from kube import JsonObject
+    from kube.changes import ChangeType
     from tests.http.kube.server import Answer, ApiServer
 
 
@@ -255,7 +258,8 @@ def test_state_tells_when_the_server_was_last_heard(server: ApiServer) -> None:
     with following(server, Recorder(), clock=(clock := FakeClock())) as reflector:
         assert reflector.wait_until_synced(10)
         server.wait_for(WATCH, 3)
-        while reflector.state.last_error is not None:
+        deadline = time.monotonic() + 10
+        while reflector.state.last_error is not None and time.monotonic() < deadline:
             time.sleep(0.001)
         state = reflector.state
 
@@ -290,8 +294,60 @@ def test_real_pauses_end_with_stop(server: ApiServer) -> None:
         client_of(server, SETTINGS), Source(path=PODS, keep=name_of), Recorder(), settings
     )
     reflector.start()
-    server.wait_for(LIST, 1)
+    deadline = time.monotonic() + 10
+    while not reflector.state.failures_in_a_row and time.monotonic() < deadline:
+        time.sleep(0.001)
     began = time.monotonic()
     reflector.stop()
 
+    assert reflector.state.failures_in_a_row == 1
     assert time.monotonic() - began < 0.5
+
+
+def test_a_handler_may_stop_what_calls_it(server: ApiServer) -> None:
+    """
+    After a stop from within a change, the next change is not delivered.
+    """
+
+    class Content(Recorder):
+        def apply(self, change: ChangeType, item: str) -> None:
+            super().apply(change, item)
+            reflector.stop()
+
+    server.on(LIST, reply(pods()))
+    lines = [json.dumps(change("ADDED", pod(name, "11"))) for name in "ab"]
+    server.on(WATCH, watch("".join(f"{line}\n" for line in lines).encode(), then="hang"))
+    with following(server, handler := Content()) as reflector:
+        handler.wait_for(2)
+        assert reflector._thread is not None
+        reflector._thread.join(5)
+
+    assert [("replace", []), ("ADDED", "a")] == handler.calls
+
+
+def test_a_list_that_arrives_after_the_stop_is_not_delivered(server: ApiServer) -> None:
+    """
+    A handler hears nothing once its reflector was stopped.
+    """
+    server.on(LIST, reply(pods(pod("a"))))
+
+    def keep(item: JsonObject) -> str:
+        reflector.stop()
+        return name_of(item)
+
+    handler = Recorder()
+    with following(server, handler, source=Source(path=PODS, keep=keep)) as reflector:
+        assert reflector._thread is not None
+        reflector._thread.join(5)
+
+    assert [] == handler.calls
+
+
+def test_stop_before_start_is_allowed(server: ApiServer) -> None:
+    """
+    Programs may tidy up what they did not come to start.
+    """
+    reflector = Reflector(client_of(server), Source(path=PODS, keep=name_of), Recorder())
+    reflector.stop()
+
+    assert not reflector.state.synced

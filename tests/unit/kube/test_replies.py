@@ -1,0 +1,38 @@
+"""
+Whatever a server answers becomes an object or one of our errors, never anything else.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kube.changes import read_change
+from kube.errors import BadReplyError, GoneError, KubeError, ServerError
+from kube.replies import RawReply, read_reply
+
+
+def test_nesting_without_end_is_a_bad_reply() -> None:
+    """
+    Nor does a body that is nested beyond what the parser bears.
+    """
+    deep = b'{"a":' * 100_000
+
+    with pytest.raises(BadReplyError):
+        read_reply("GET /x", RawReply(200, {}, deep))
+    with pytest.raises(BadReplyError):
+        read_change("GET /x", deep)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(410, GoneError), (None, ServerError), (200, ServerError)]
+)
+def test_error_lines_keep_their_code(code: int | None, expected: type[KubeError]) -> None:
+    """
+    An ERROR line means its Status' code, and trouble of the server where that makes no sense.
+    """
+    line = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": code}}).encode()
+
+    with pytest.raises(expected):
+        read_change("GET /x", line)

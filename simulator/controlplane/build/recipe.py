@@ -1,0 +1,142 @@
+"""
+What to build, from which sources.
+
+The sources are pinned in `go/go.mod` and, by checksum, in `go/go.sum`; the versions named there are
+read from there, so that raising one is a change in one place. The digest names everything that
+decides the result, and thereby the cache folder: an outdated program is never taken for a new one.
+"""
+
+import hashlib
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.controlplane.errors import BuildError
+
+SOURCES = Path(__file__).resolve().parent.parent / "go"
+
+Version = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Component:
+    """
+    One program and the Go package it is made of.
+    """
+
+    name: str
+    package: str
+
+
+# In the order of building: etcd takes seconds and shows early whether building works at all, and
+# each of the others finds most of its packages already compiled by the API server.
+COMPONENTS = (
+    Component("etcd", "go.etcd.io/etcd/server/v3"),
+    Component("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    Component("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    Component("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    Component("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    Component("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
+)
+
+# CGO_ENABLED=0: no C compiler is needed, and the programs run in any image.
+# GOTOOLCHAIN=local: the Go that was chosen is the Go that builds, it fetches no other.
+# GOFLAGS must not be empty: an empty variable would let the person's `go env -w` file speak.
+BUILD_ENVIRONMENT = {
+    "CGO_ENABLED": "0",
+    "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false",
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+}
+
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """
+    One pinned set of sources and the way to build them.
+    """
+
+    sources: Path
+    kubernetes: str
+    go: Version
+    digest: str
+
+    @property
+    def linker_flags(self) -> str:
+        """
+        Name the Kubernetes version in the programs; without these they call themselves v0.0.0.
+        """
+        major, minor, _ = self.kubernetes.removeprefix("v").split(".")
+        version = "k8s.io/component-base/version"
+        return (
+            f"-s -w -X {version}.gitVersion={self.kubernetes}"
+            f" -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
+        )
+
+    def cache_folder(self, cache: Path) -> Path:
+        """
+        Name the folder of one version, platform and recipe below the cache folder.
+        """
+        return cache / f"kubernetes-{self.kubernetes}-{platform_name()}" / self.digest
+
+
+def read_recipe(sources: Path = SOURCES) -> Recipe:
+    """
+    Read the pinned versions from the module files.
+    """
+    module = (sources / "go.mod").read_bytes()
+    content = hashlib.sha256()
+    for part in (module, (sources / "go.sum").read_bytes(), repr(BUILD_ENVIRONMENT).encode()):
+        content.update(len(part).to_bytes(8, "big") + part)
+    text = module.decode()
+    return Recipe(
+        sources=sources,
+        kubernetes=_found(r"^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+)\b", text, sources),
+        go=parse_version(_found(r"^go (\d\S*)$", text, sources)),
+        digest=content.hexdigest()[:12],
+    )
+
+
+def component(name: str) -> Component:
+    """
+    Find a program by its name.
+    """
+    for known in COMPONENTS:
+        if known.name == name:
+            return known
+    names = ", ".join(known.name for known in COMPONENTS)
+    raise BuildError(f"no component {name!r}; there are {names}")
+
+
+def parse_version(text: str) -> Version:
+    """
+    Read `1.26`, `1.26.8` or `1.26rc1` as three numbers; what follows them is of no interest here.
+    """
+    match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    if match is None:
+        raise BuildError(f"{text!r} is not a version; expected something like 1.26.8")
+    major, minor, patch = match.groups(default="0")
+    return int(major), int(minor), int(patch)
+
+
+def platform_name() -> str:
+    """
+    Name this machine as Go does, `linux-amd64`.
+    """
+    system, machine = platform.system().lower(), platform.machine().lower()
+    if system != "linux":
+        raise BuildError(
+            f"the control plane runs on Linux, this is {platform.system()}; use a Linux machine,"
+            " virtual machine or container"
+        )
+    return f"{system}-{_MACHINES.get(machine, machine)}"
+
+
+def _found(pattern: str, text: str, sources: Path) -> str:
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None:
+        raise BuildError(f"{sources / 'go.mod'} has no line that matches {pattern}")
+    return match.group(1)

@@ -1,0 +1,115 @@
+"""
+Ways into a running control plane: kubeconfig files, ServiceAccount tokens and kubectl.
+"""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from simulator.controlplane import kubeconfig, programs
+from simulator.controlplane.certificates import ADMIN, Authority, User, write_secret
+from simulator.controlplane.errors import RequestError
+from simulator.controlplane.rest import JsonObject, Rest
+
+KUBECTL_SECONDS = 60.0
+
+
+class Clients:
+    """
+    Issues identities of one control plane, and acts as its administrator.
+    """
+
+    def __init__(
+        self, site: programs.Site, authority: Authority, environment: Mapping[str, str]
+    ) -> None:
+        self._site = site
+        self._authority = authority
+        self._environment = environment
+        self._port = site.ports[programs.API_SERVER]
+        self._server = kubeconfig.Server(site.url(programs.API_SERVER), authority.pair.certificate)
+        pair = authority.for_user(ADMIN)
+        self._rest = Rest(
+            site.authority,
+            write_secret(site.folder / "admin.crt", pair.certificate),
+            write_secret(site.folder / "admin.key", pair.key),
+        )
+
+    def is_found(self, path: str, program: str = programs.API_SERVER) -> bool:
+        """
+        Tell whether a program of the control plane answers a path with 200.
+        """
+        return self._rest.is_found(self._site.ports[program], path)
+
+    def kubeconfig(self, label: str, user: User) -> Path:
+        """
+        Return a file that makes its reader the user; the second request finds the first one's.
+        """
+        path = self._file(label)
+        if not path.exists():
+            pair = self._authority.for_user(user)
+            write_secret(path, kubeconfig.with_certificate(self._server, pair))
+        return path
+
+    def token_kubeconfig(self, label: str, token: str) -> Path:
+        """
+        Return a file that makes its reader the holder of the token, in place of an earlier one.
+        """
+        return write_secret(self._file(label), kubeconfig.with_token(self._server, token))
+
+    def token(self, namespace: str, name: str, bound_to: JsonObject | None, seconds: int) -> str:
+        """
+        Let the API server issue a ServiceAccount's token, as it does for a pod's volume.
+        """
+        spec: JsonObject = {"expirationSeconds": seconds}
+        if bound_to is not None:
+            spec["boundObjectRef"] = bound_to
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": spec,
+        }
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        answer = self._rest.post(self._port, path, request)
+        return str(answer["status"]["token"])
+
+    def reference(self, kind: str, path: str) -> JsonObject:
+        """
+        Name one existing object so exactly that its successor of the same name is not meant.
+        """
+        metadata = self._rest.get(self._port, path)["metadata"]
+        return {
+            "apiVersion": "v1",
+            "kind": kind,
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+
+    def kubectl(
+        self, *arguments: str, stdin: str | None, check: bool, environment: Mapping[str, str]
+    ) -> "subprocess.CompletedProcess[str]":
+        """
+        Run the real kubectl as administrator, with its caches in our folder.
+        """
+        done = subprocess.run(
+            [self._site.binaries[programs.KUBECTL], *arguments],
+            env={
+                **self._environment,
+                "KUBECONFIG": str(self.kubeconfig("admin", ADMIN)),
+                **environment,
+            },
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            timeout=KUBECTL_SECONDS,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            raise RequestError(
+                f"kubectl {' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}"
+            )
+        return done
+
+    def _file(self, label: str) -> Path:
+        return self._site.folder / f"{quote(label, safe='')}.kubeconfig"

@@ -1,0 +1,103 @@
+"""
+Keep one temporary folder per control plane, and clear away those whose owner has died.
+
+An owner holds a kernel lock on its folder. The lock ends with the process, however that ends, and
+holds across PID namespaces that share a `/tmp`, which a noted PID would not.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.controlplane.errors import StartError
+
+PREFIX = "gpufence-controlplane-"
+# A Unix socket's path must fit 108 bytes with its closing zero (man 7 unix).
+LONGEST_PATH = 107 - len("/etcd-peer.sock")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """
+    A folder that is ours alone until it is left.
+    """
+
+    path: Path
+    lock: int
+    keep: bool
+
+    def leave(self) -> None:
+        """
+        Give up the folder; a temporary one disappears.
+        """
+        if not self.keep:
+            shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self.lock)
+
+
+def temporary_folder(parent: Path | None = None) -> Folder:
+    """
+    Make a folder that nobody else can read, and lock it.
+    """
+    root = Path(tempfile.gettempdir()) if parent is None else parent
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        lock = _lock(path)
+        # Between making and locking, somebody's sweep may have taken the folder for abandoned.
+        if lock is not None:
+            return Folder(path, lock, keep=False)
+
+
+def given_folder(path: Path) -> Folder:
+    """
+    Take a folder that the caller named: it must be empty, and stays afterwards for inspection.
+    """
+    path = path.absolute()
+    if len(os.fsencode(path)) > LONGEST_PATH:
+        raise StartError(
+            f"folder {path} has a name longer than {LONGEST_PATH} bytes, which leaves no room for"
+            " the sockets in it; choose a shorter one"
+        )
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(path.iterdir()):
+        raise StartError(f"folder {path} is not empty; name a new one or empty it")
+    lock = _lock(path)
+    if lock is None:
+        raise StartError(f"folder {path} is used by another control plane; name another")
+    return Folder(path, lock, keep=True)
+
+
+def sweep(parent: Path | None = None) -> list[Path]:
+    """
+    Remove the temporary folders of control planes whose owner has died; return them.
+    """
+    root = Path(tempfile.gettempdir()) if parent is None else parent
+    removed: list[Path] = []
+    for path in sorted(root.glob(f"{PREFIX}*")):
+        lock = _lock(path)
+        if lock is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(lock)
+            removed.append(path)
+    return removed
+
+
+def _lock(path: Path) -> int | None:
+    """
+    Lock an existing folder, or return nothing if it is another's or no longer there.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None

@@ -1,0 +1,243 @@
+"""
+A Kubernetes control plane for as long as a block of code runs.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
+
+from simulator.controlplane import programs
+from simulator.controlplane.build import Assets
+from simulator.controlplane.certificates import USERS, Authority, User, node_user, write_secret
+from simulator.controlplane.clients import Clients
+from simulator.controlplane.errors import RequestError
+from simulator.controlplane.folders import given_folder, sweep, temporary_folder
+from simulator.controlplane.options import Options
+from simulator.controlplane.ports import HeldPort
+from simulator.controlplane.processes import Surroundings
+from simulator.controlplane.servers import Servers
+from simulator.progress import Progress, Silence
+
+if TYPE_CHECKING:
+    import subprocess
+
+PLAIN = Options()
+SILENCE = Silence()
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Parts:
+    """
+    What a control plane is put together from.
+    """
+
+    site: programs.Site
+    clients: Clients
+    servers: Servers
+
+
+class ControlPlane:
+    """
+    A running control plane; `ControlPlane.start(...)` makes one, leaving its block stops it.
+
+    Its programs also end when this process does, in whatever way, and its port stays its own
+    while the API server is stopped. One thread at a time may stop and start; all else is free.
+    """
+
+    def __init__(self, parts: Parts, undo: ExitStack, ready_seconds: float) -> None:
+        self._site = parts.site
+        self._clients = parts.clients
+        self._servers = parts.servers
+        self._undo = undo
+        self.ready_seconds = ready_seconds
+
+    @classmethod
+    def start(cls, assets: Assets, options: Options = PLAIN, progress: Progress = SILENCE) -> Self:
+        """
+        Build what is missing, start everything and return when it is ready.
+        """
+        binaries = assets.ensure([*options.servers, programs.KUBECTL], progress)
+        begin = time.monotonic()
+        for path in sweep():
+            progress.say(f"removed {path}, which a control plane left behind that was killed")
+        with ExitStack() as undo:
+            parts = _assemble(assets, binaries, options, undo)
+            undo.callback(parts.servers.stop)
+            parts.servers.start(options.servers, progress)
+            plane = cls(parts, undo.pop_all(), time.monotonic() - begin)
+        progress.say(f"control plane ready in {plane.ready_seconds:.1f} s at {plane.url}")
+        return plane
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """
+        Stop all programs and leave nothing behind. Stopping twice is no mistake.
+        """
+        self._undo.close()
+
+    @property
+    def url(self) -> str:
+        return self._site.url(programs.API_SERVER)
+
+    @property
+    def folder(self) -> Path:
+        return self._site.folder
+
+    @property
+    def ca_file(self) -> Path:
+        return self._site.authority
+
+    @property
+    def kubectl_path(self) -> Path:
+        return self._site.binaries[programs.KUBECTL]
+
+    def ended(self) -> list[str]:
+        """
+        Name the programs that ended without being told to.
+        """
+        return self._servers.ended()
+
+    def stop_api_server(self) -> None:
+        """
+        Begin an outage: clients are refused; data, certificates and the port stay.
+        """
+        self._servers.stop_api_server()
+
+    def start_api_server(self) -> None:
+        """
+        End an outage; return when the API server is ready.
+        """
+        self._servers.start_api_server()
+
+    def restart_api_server(self) -> None:
+        """
+        Go through a short outage.
+        """
+        self.stop_api_server()
+        self.start_api_server()
+
+    def kubeconfig(self, user: str | User = "admin") -> Path:
+        """
+        Return a kubeconfig file for `admin`, `scheduler`, `controller-manager` or a user of yours.
+        """
+        if isinstance(user, User):
+            return self._clients.kubeconfig(f"user-{user.name}@{user.group or ''}", user)
+        if user not in USERS:
+            raise RequestError(
+                f"no user {user!r}; there are {', '.join(USERS)}, or give a User(name, group)"
+            )
+        return self._clients.kubeconfig(user, USERS[user])
+
+    def node_kubeconfig(self, node: str) -> Path:
+        """
+        Return a kubeconfig file for the kubelet of that node.
+        """
+        return self._clients.kubeconfig(f"node-{node}", node_user(node))
+
+    def service_account_token(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        pod: str | None = None,
+        node: str | None = None,
+        seconds: int = 3600,
+    ) -> str:
+        """
+        Return a token of a ServiceAccount, bound to a pod of its namespace, or a node, if named.
+
+        A token that is bound to a pod also names the node that the pod runs on.
+        """
+        bound_to = None
+        if pod is not None:
+            bound_to = self._clients.reference("Pod", f"/api/v1/namespaces/{namespace}/pods/{pod}")
+        elif node is not None:
+            bound_to = self._clients.reference("Node", f"/api/v1/nodes/{node}")
+        return self._clients.token(namespace, name, bound_to, seconds)
+
+    def token_kubeconfig(self, label: str, token: str) -> Path:
+        """
+        Return a kubeconfig file for the holder of a token; the label tells the files apart.
+        """
+        return self._clients.token_kubeconfig(f"token-{label}", token)
+
+    def kubectl(
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        check: bool = True,
+        environment: Mapping[str, str] = _NOTHING,
+    ) -> "subprocess.CompletedProcess[str]":
+        """
+        Run the real kubectl as administrator; plugins are found on the PATH of the assets.
+
+        Raises:
+            RequestError: kubectl ended with a status that is not zero, unless `check` is off.
+
+        """
+        return self._clients.kubectl(*arguments, stdin=stdin, check=check, environment=environment)
+
+    @contextmanager
+    def fresh_namespace(self, prefix: str = "test") -> Iterator[str]:
+        """
+        Lend a namespace of a new name; at the end its deletion is begun and not waited for.
+
+        With a controller manager it is lent once pods can be made in it.
+        """
+        name = f"{prefix}-{uuid4().hex[:8]}"
+        self.kubectl("create", "namespace", name)
+        if self._site.service_accounts:
+            self._servers.wait_for_object(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+        try:
+            yield name
+        finally:
+            self.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+def _assemble(
+    assets: Assets, binaries: Mapping[str, Path], options: Options, undo: ExitStack
+) -> Parts:
+    folder = given_folder(options.folder) if options.folder else temporary_folder()
+    undo.callback(folder.leave)
+    ports: dict[str, int] = {}
+    for name in options.servers:
+        port = HeldPort()
+        undo.callback(port.release)
+        ports[name] = port.number
+    site = programs.Site(binaries, folder.path, ports, options.controller_manager)
+    surroundings = Surroundings(
+        folder=folder.path,
+        # Nothing of the person's own settings: no proxy, no kubeconfig, no kubectl aliases.
+        environment={
+            "HOME": str(folder.path),
+            "PATH": assets.environment.get("PATH", "/usr/bin:/bin"),
+        },
+        leftovers="" if folder.keep else str(folder.path),
+    )
+    authority = Authority()
+    _write_certificates(site, authority)
+    clients = Clients(site, authority, surroundings.environment)
+    return Parts(site, clients, Servers(site, clients, surroundings))
+
+
+def _write_certificates(site: programs.Site, authority: Authority) -> None:
+    serving = authority.for_server()
+    for path, content in (
+        (site.authority, authority.pair.certificate),
+        (site.authority_key, authority.pair.key),
+        (site.serving_certificate, serving.certificate),
+        (site.serving_key, serving.key),
+        (site.service_account_key, authority.for_server().key),
+    ):
+        write_secret(path, content)

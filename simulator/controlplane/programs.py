@@ -1,0 +1,154 @@
+"""
+PURE: the command lines of the control plane.
+
+Each follows what a cluster would run, less what one machine and a short life make pointless.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.controlplane.ports import LOOPBACK
+
+ETCD = "etcd"
+API_SERVER = "kube-apiserver"
+CONTROLLER_MANAGER = "kube-controller-manager"
+SCHEDULER = "kube-scheduler"
+KUBECTL = "kubectl"
+
+
+@dataclass(frozen=True)
+class Site:
+    """
+    Where one control plane lives: its programs, its folder and the ports that it holds.
+    """
+
+    binaries: Mapping[str, Path]
+    folder: Path
+    ports: Mapping[str, int]
+    service_accounts: bool
+
+    @property
+    def authority(self) -> Path:
+        return self.folder / "ca.crt"
+
+    @property
+    def authority_key(self) -> Path:
+        return self.folder / "ca.key"
+
+    @property
+    def service_account_key(self) -> Path:
+        return self.folder / "service-accounts.key"
+
+    @property
+    def serving_certificate(self) -> Path:
+        return self.folder / "serving.crt"
+
+    @property
+    def serving_key(self) -> Path:
+        return self.folder / "serving.key"
+
+    def url(self, name: str) -> str:
+        """
+        Name the address at which a program serves.
+        """
+        return f"https://{LOOPBACK}:{self.ports[name]}"
+
+    def program(self, name: str, *options: str) -> list[str]:
+        """
+        Put a program and its options together.
+        """
+        return [str(self.binaries[name]), *options]
+
+    def serving(self, name: str) -> list[str]:
+        """
+        Serve on the port that is held for the program, and nowhere but on loopback.
+        """
+        return [
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={self.ports[name]}",
+            "--permit-port-sharing=true",
+            f"--tls-cert-file={self.serving_certificate}",
+            f"--tls-private-key-file={self.serving_key}",
+        ]
+
+
+def etcd(site: Site) -> list[str]:
+    """
+    One member, behind sockets in a folder that only we can enter: no port, no password.
+    """
+    clients = f"unix://{site.folder}/etcd.sock"
+    peers = f"unix://{site.folder}/etcd-peer.sock"
+    return site.program(
+        ETCD,
+        f"--data-dir={site.folder / 'etcd'}",
+        f"--listen-client-urls={clients}",
+        f"--advertise-client-urls={clients}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=default={peers}",
+        # The data need not survive the machine.
+        "--unsafe-no-fsync",
+    )
+
+
+def api_server(site: Site) -> list[str]:
+    """
+    Authorize as clusters do, nodes included, and admit with what is on by default.
+
+    Without a controller manager nobody makes the ServiceAccount `default` of a new namespace, and
+    the admission plugin of that name would refuse every pod: then, and only then, it is off.
+    """
+    options = [] if site.service_accounts else ["--disable-admission-plugins=ServiceAccount"]
+    return site.program(
+        API_SERVER,
+        *site.serving(API_SERVER),
+        f"--etcd-servers=unix://{site.folder}/etcd.sock",
+        f"--client-ca-file={site.authority}",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
+        *options,
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={site.service_account_key}",
+        f"--service-account-signing-key-file={site.service_account_key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--allow-privileged=true",
+        # Otherwise it looks for a default route, which a machine without a network has not, and
+        # announces an address that nothing in this cluster could reach.
+        f"--advertise-address={LOOPBACK}",
+        "--endpoint-reconciler-type=none",
+    )
+
+
+def controller_manager(site: Site, kubeconfig: Path) -> list[str]:
+    """
+    All default controllers, each under its own ServiceAccount: their rights exist for no other.
+    """
+    return site.program(
+        CONTROLLER_MANAGER,
+        *site.serving(CONTROLLER_MANAGER),
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={site.service_account_key}",
+        f"--root-ca-file={site.authority}",
+        f"--cluster-signing-cert-file={site.authority}",
+        f"--cluster-signing-key-file={site.authority_key}",
+        # Each controller fetches a token at its start; at the usual 20 a second that takes seconds.
+        "--kube-api-qps=500",
+        "--kube-api-burst=500",
+        # It makes this folder, by default in the middle of the machine.
+        f"--flex-volume-plugin-dir={site.folder / 'volume-plugins'}",
+    )
+
+
+def scheduler(site: Site, kubeconfig: Path) -> list[str]:
+    """
+    The default scheduler with its default profile.
+    """
+    return site.program(
+        SCHEDULER,
+        *site.serving(SCHEDULER),
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+    )

@@ -1,0 +1,125 @@
+"""
+The running servers of one control plane: started in order, stopped in reverse.
+"""
+
+from collections.abc import Sequence
+
+from simulator.controlplane import programs
+from simulator.controlplane.certificates import CONTROLLER_MANAGER, SCHEDULER
+from simulator.controlplane.clients import Clients
+from simulator.controlplane.errors import ControlPlaneError
+from simulator.controlplane.processes import Process, Surroundings, wait_until
+from simulator.progress import Progress
+
+READY_SECONDS = 60.0
+
+# What shows that a server does its work. The namespace comes after the API server calls itself
+# ready, and so does what the controller manager makes in it.
+_SIGNS = {
+    programs.API_SERVER: ("/readyz", "/api/v1/namespaces/default"),
+    programs.CONTROLLER_MANAGER: ("/api/v1/namespaces/default/serviceaccounts/default",),
+    programs.SCHEDULER: ("/readyz",),
+}
+
+
+class Servers:
+    """
+    Starts, watches and stops the servers, and knows when each is ready.
+    """
+
+    def __init__(self, site: programs.Site, clients: Clients, surroundings: Surroundings) -> None:
+        self._site = site
+        self._clients = clients
+        self._surroundings = surroundings
+        self._processes: dict[str, Process] = {}
+
+    def start(self, names: Sequence[str], progress: Progress) -> None:
+        """
+        Start all of them, and return when all are ready.
+        """
+        # etcd takes a fraction of the time that the API server needs before it looks for it.
+        with progress.step("starting etcd and kube-apiserver"):
+            self._run(programs.ETCD)
+            self._run(programs.API_SERVER)
+            self._wait_for(programs.API_SERVER)
+        others = [name for name in names if name not in self._processes]
+        if others:
+            with progress.step(f"starting {' and '.join(others)}"):
+                for name in others:
+                    self._run(name)
+                for name in others:
+                    self._wait_for(name)
+
+    def stop(self) -> None:
+        """
+        Stop all of them: first, at the same time, whatever depends on the API server.
+        """
+        others = [
+            name for name in self._processes if name not in (programs.ETCD, programs.API_SERVER)
+        ]
+        self._end(*others)
+        self._end(programs.API_SERVER)
+        self._end(programs.ETCD)
+
+    def stop_api_server(self) -> None:
+        """
+        Stop the API server alone.
+        """
+        self._end(programs.API_SERVER)
+
+    def start_api_server(self) -> None:
+        """
+        Start the API server again, on its port and with its data.
+        """
+        if programs.API_SERVER in self._processes:
+            raise ControlPlaneError("the API server was not stopped; call stop_api_server first")
+        self._run(programs.API_SERVER)
+        self._wait_for(programs.API_SERVER)
+
+    def ended(self) -> list[str]:
+        """
+        Name the servers that ended without being told to.
+        """
+        return [name for name, process in self._processes.items() if not process.is_running]
+
+    def wait_for_object(self, path: str) -> None:
+        """
+        Wait until the API server has an object at the path.
+        """
+        wait_until(
+            lambda: self._clients.is_found(path),
+            list(self._processes.values()),
+            READY_SECONDS,
+            f"{path} was there",
+        )
+
+    def _run(self, name: str) -> None:
+        self._processes[name] = Process(self._command(name), self._surroundings)
+
+    def _command(self, name: str) -> list[str]:
+        if name == programs.ETCD:
+            return programs.etcd(self._site)
+        if name == programs.API_SERVER:
+            return programs.api_server(self._site)
+        if name == programs.SCHEDULER:
+            config = self._clients.kubeconfig("scheduler", SCHEDULER)
+            return programs.scheduler(self._site, config)
+        config = self._clients.kubeconfig("controller-manager", CONTROLLER_MANAGER)
+        return programs.controller_manager(self._site, config)
+
+    def _wait_for(self, name: str) -> None:
+        # The controller manager is judged by its work, which is the API server's to show.
+        asked = name if name == programs.SCHEDULER else programs.API_SERVER
+        wait_until(
+            lambda: all(self._clients.is_found(path, asked) for path in _SIGNS[name]),
+            [self._processes[programs.ETCD], self._processes[name]],
+            READY_SECONDS,
+            f"{name} was ready",
+        )
+
+    def _end(self, *names: str) -> None:
+        ending = [self._processes.pop(name) for name in names if name in self._processes]
+        for process in ending:
+            process.tell_to_stop()
+        for process in ending:
+            process.wait_for_end()

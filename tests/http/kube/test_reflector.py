@@ -209,7 +209,7 @@ def test_versions_unknown_to_the_cache_fall_back_to_the_truth(
     with following(server, handler := Recorder(), source=source):
         handler.wait_for(1)
 
-    assert {"limit": "500"} == server.seen(LIST)[1].query
+    assert {"limit": "100"} == server.seen(LIST)[1].query
 
 
 def test_a_refused_list_from_cache_is_not_repeated_elsewhere(server: ApiServer) -> None:

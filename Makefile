@@ -39,10 +39,10 @@ test: check ## everything that needs no root; the command that CI runs
 	@echo "==> all tests, with branch coverage"
 	@rm -f .coverage .coverage.*
 	@$(BIN)/pytest --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
-	@$(BIN)/python -m tests.house coverage
+	@$(BIN)/python -m tests.unit.house coverage
 
 lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
-	@$(BIN)/python -m tests.house lock
+	@$(BIN)/python -m tests.unit.house lock
 
 clean: ## remove the environment and every product of the checks
 	@rm -rf .venv build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,70 @@
+"""
+The wheel is the product: everything in it imports without the sources beside it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.house.sources import PACKAGES, ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The build backend looks for its own program beside the interpreter through PATH.
+_ENVIRONMENT = {"PATH": f"{sysconfig.get_path('scripts')}:/usr/bin:/bin"}
+
+
+def _run(*command: str | Path, cwd: Path) -> str:
+    result = subprocess.run(
+        [str(item) for item in command],
+        cwd=cwd,
+        env=_ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == result.returncode, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    Return the interpreter of an environment that holds our wheel and the locked dependencies only.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    _run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT, cwd=folder)
+    _run(sys.executable, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
+    site = next((folder / "env").glob("lib/python*/site-packages"))
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    wheel = next(folder.glob("gpufence-*.whl"))
+    _run(*pip, "install", "--no-deps", "--target", site, wheel, cwd=folder)
+    return folder / "env" / "bin" / "python"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_imports_from_the_wheel(python: Path, package: str) -> None:
+    """
+    Each top-level package imports from the installed wheel, not from the checkout.
+    """
+    script = f"import {package}; print({package}.__file__)"
+    where = _run(python, "-I", "-c", script, cwd=python.parent)
+
+    assert str(python.parents[1]) in where
+
+
+def test_the_wheel_carries_the_simulators_sources(python: Path) -> None:
+    """
+    The C sources of the simulated GPU library are in the wheel, since it is built where it runs.
+    """
+    site = next(python.parents[1].glob("lib/python*/site-packages"))
+
+    assert list((site / "simulator" / "nvml").rglob("*.c"))

@@ -1,0 +1,3 @@
+"""
+The rules of the house that no tool knows, as tests; and two chores, `python -m tests.unit.house`.
+"""

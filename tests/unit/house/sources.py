@@ -1,0 +1,47 @@
+"""
+The project's own Python files, and which of them are pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = ("gpufence", "kube", "webhook", "agent", "certs", "kubectl_gpufence", "simulator")
+
+
+def settings() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def product_files() -> list[Path]:
+    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def files_of_tests() -> list[Path]:
+    return sorted((ROOT / "tests").rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_pure(module: str) -> bool:
+    pure: list[str] = settings()["tool"]["gpufence"]["pure"]
+    return any(module == name or module.startswith(f"{name}.") for name in pure)
+
+
+def pure_files() -> list[Path]:
+    return [path for path in product_files() if is_pure(module_name(path))]
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))

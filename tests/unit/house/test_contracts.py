@@ -1,0 +1,66 @@
+"""
+The import contracts bite: each is broken on purpose in a copy of the tree.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.house.sources import PACKAGES, ROOT
+
+LINTER = str(Path(sys.executable).with_name("lint-imports"))
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    Return a copy of the sources that a test may break.
+    """
+    folder = tmp_path_factory.mktemp("copy")
+    for package in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("module", "broken", "contract"),
+    [
+        ("gpufence/names.py", "kubernetes", "gpufence imports nothing of ours and no third party"),
+        ("gpufence/share.py", "kube.client", "gpufence imports nothing of ours"),
+        ("webhook/__init__.py", "agent", "The programs never import each other"),
+        ("agent/__init__.py", "kubernetes", "Only kube knows the Kubernetes client"),
+        ("certs/__init__.py", "pynvml", "Only agent.nvml may know NVML"),
+        ("agent/__init__.py", "fastapi", "Only the webhook may know the web framework"),
+        ("simulator/__init__.py", "cryptography", "Only certs and webhook.tls may know"),
+        ("kube/__init__.py", "certs", "kube knows the words but none of the programs"),
+    ],
+)
+def test_a_forbidden_import_breaks_its_contract(
+    copy: Path, module: str, broken: str, contract: str
+) -> None:
+    """
+    Adding one forbidden import makes lint-imports fail and name the contract.
+    """
+    path = copy / module
+    before = path.read_text(encoding="utf-8")
+    path.write_text(f"{before}\nimport {broken}\n", encoding="utf-8")
+    try:
+        result = subprocess.run(
+            [LINTER, "--no-logo", "--no-cache"],
+            cwd=copy,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        path.write_text(before, encoding="utf-8")
+
+    assert 1 == result.returncode
+    assert any(contract in line and "BROKEN" in line for line in result.stdout.splitlines())

@@ -1,0 +1,80 @@
+"""
+What import-linter cannot say: pure modules touch no file, clock, environment, network or log.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.house.sources import is_pure, pure_files, shown, tree_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FORBIDDEN_MODULES = frozenset(
+    {
+        *("asyncio", "builtins", "concurrent", "ctypes", "datetime", "fcntl", "fileinput", "glob"),
+        *("http", "importlib", "io", "logging", "mmap", "multiprocessing", "os", "pathlib"),
+        *("platform", "queue", "random", "runpy", "sched", "secrets", "select", "selectors"),
+        *("shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "syslog"),
+        *("tempfile", "threading", "time", "urllib", "uuid", "warnings"),
+    }
+)
+FORBIDDEN_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile", "__import__"})
+
+
+def impurities(tree: ast.AST) -> Iterator[str]:
+    """
+    Yield what makes a module impure, each with its line.
+    """
+    for node in ast.walk(tree):
+        for name in _imported(node):
+            root = name.split(".")[0]
+            ours = is_pure(name) or is_pure(root)
+            if not ours and (root not in sys.stdlib_module_names or root in FORBIDDEN_MODULES):
+                yield f"line {getattr(node, 'lineno', 0)}: imports {name}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in FORBIDDEN_CALLS:
+                yield f"line {node.lineno}: calls {node.func.id}"
+        elif isinstance(node, ast.Global):
+            yield f"line {node.lineno}: changes a global"
+
+
+@pytest.mark.parametrize("path", pure_files(), ids=shown)
+def test_pure_modules_are_pure(path: Path) -> None:
+    """
+    A module listed as pure imports nothing that could read or change the world.
+    """
+    assert [] == list(impurities(tree_of(path)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os",
+        "from time import monotonic",
+        "import kubernetes",
+        "import kube.client",
+        "print('hello')",
+        "text = open('/etc/passwd').read()",
+        "def f():\n    global x\n    x = 1",
+    ],
+)
+def test_the_check_itself_finds(text: str) -> None:
+    """
+    The check names every kind of impurity that it exists to find.
+    """
+    assert 1 == len(list(impurities(ast.parse(text))))
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module]
+    return []

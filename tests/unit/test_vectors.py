@@ -1,0 +1,82 @@
+"""
+The shared vectors, held against the domain itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufence.dialects import Undeclared, Unreadable
+from gpufence.limits import Limits, read_limits
+from gpufence.pods import read_pod
+from gpufence.share import Terms, allowance, reserve_bytes, write_fraction
+from gpufence.wishes import Wishes, read_namespace, read_wishes
+from tests.vectors import Vector, vectors
+
+
+@pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
+def test_every_vector_leads_to_its_expected_limits(vector: Vector) -> None:
+    """
+    A pod of the shared vectors gets exactly the limits, parts and shares written beside it.
+    """
+    assert vector.expected == _outcome(vector)
+
+
+def test_the_vectors_cover_what_they_promise() -> None:
+    """
+    The vectors are at least sixty, reach from 4 GiB to 192 GiB, and know both headroom policies.
+    """
+    rows = vectors()
+    cards = {row.place.card_bytes // 2**30 for row in rows if row.place.card_bytes}
+
+    assert len(rows) >= 60
+    assert (min(cards), max(cards)) == (4, 192)
+    assert {
+        "gpushare",
+        "volcano",
+        "volcano-vgpu",
+        "hami",
+        "kai",
+        "nvidia",
+        "mig",
+        "annotation",
+    } <= {row.expected.get("dialect") for row in rows}
+
+
+def _outcome(vector: Vector) -> dict[str, Any]:
+    pod = read_pod(vector.pod)
+    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
+    said = read_limits(pod, wishes, read_namespace(vector.namespace), vector.place)
+    if isinstance(said, Undeclared):
+        return {"undeclared": True}
+    if isinstance(said, Unreadable):
+        return {"unreadable": said.problem.field, "never_runs": said.never_runs}
+    return {
+        "dialect": said.dialect,
+        "limit": said.limit_bytes,
+        "enforced": said.enforced,
+        "library_caps": said.library_caps,
+        "notes": len(said.notes),
+        "parts": _parts(said, wishes, vector),
+    }
+
+
+def _parts(limits: Limits, wishes: Wishes, vector: Vector) -> dict[str, Any]:
+    card = vector.place.card_bytes
+    parts: dict[str, Any] = {}
+    for part in limits.parts:
+        parts[part.container] = {"limit": part.limit_bytes}
+        if card is not None and part.limit_bytes is not None:
+            reserve = reserve_bytes(vector.compute_capability, cards=part.cards)
+            may = allowance(
+                part.limit_bytes, card, Terms(reserve, wishes.processes, wishes.headroom)
+            )
+            parts[part.container] |= {
+                "allowance": may.bytes,
+                "fraction": write_fraction(may.bytes, card),
+            }
+            if may.starved:
+                parts[part.container]["starved"] = True
+    return parts

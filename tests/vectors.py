@@ -1,0 +1,52 @@
+"""
+The shared test vectors of tests/data/pods.json, as the tests of every part read them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpufence.cards import read_capability
+from gpufence.dialects import Units
+from gpufence.limits import Place
+from gpufence.quantity import GIB, MIB, read_bytes
+
+_FILE = Path(__file__).parent / "data" / "pods.json"
+_UNITS = {"GiB": GIB, "MiB": MIB, None: None}
+
+
+@dataclass(frozen=True)
+class Vector:
+    name: str
+    pod: dict[str, Any]
+    namespace: dict[str, str]
+    place: Place
+    compute_capability: tuple[int, int] | None
+    expected: dict[str, Any]
+
+
+def vectors() -> list[Vector]:
+    return [_vector(row) for row in json.loads(_FILE.read_text(encoding="utf-8"))]
+
+
+def _vector(row: dict[str, Any]) -> Vector:
+    place = row["place"]
+    units = place.get("units", {})
+    return Vector(
+        name=row["name"],
+        pod=row["pod"],
+        namespace=row.get("namespace", {}),
+        place=Place(
+            units=Units(
+                gpushare_bytes=_UNITS[units.get("gpushare", "GiB")],
+                volcano_factor=units.get("volcano", 1),
+                clients=units.get("clients"),
+            ),
+            card_bytes=read_bytes(place["card"], "card") if "card" in place else None,
+        ),
+        compute_capability=read_capability(place.get("cc", "")),
+        expected=row["expected"],
+    )

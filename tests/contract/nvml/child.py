@@ -1,0 +1,98 @@
+"""
+A client of NVML in a process of its own: evaluates what it is asked, with pynvml's names at hand.
+
+The library can only be chosen when a process starts, so every claim about pynvml is made here. Each
+line of input is a Python expression, each line of output a JSON object with `value` or `error`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from typing import Any
+
+import pynvml
+
+SENTINEL = 0xAB
+
+
+def card(index: int) -> Any:
+    return pynvml.nvmlDeviceGetHandleByIndex(index)
+
+
+def instance(index: int, number: int) -> Any:
+    return pynvml.nvmlDeviceGetMigDeviceHandleByIndex(card(index), number)
+
+
+def function(name: str) -> Any:
+    return pynvml._nvmlGetFunctionPointer(name)
+
+
+def raw(name: str, device: Any, capacity: int | None) -> tuple[int, int]:
+    """
+    Call a list function as C would: the code and the count it answers; None is no buffer at all.
+    """
+    count = ctypes.c_uint(capacity or 0)
+    buffer = None if capacity is None else (ctypes.c_char * (32 * max(capacity, 1)))()
+    code = function(name)(device, ctypes.byref(count), buffer)
+    return code, count.value
+
+
+def touched(name: str, device: Any, capacity: int) -> tuple[int, int]:
+    """
+    Say how many entries a list function answers and how many bytes it wrote for them.
+    """
+    size = 64 * capacity
+    last = 0
+    for sentinel in (SENTINEL, 0xFF - SENTINEL):
+        buffer = (ctypes.c_ubyte * size)(*([sentinel] * size))
+        count = ctypes.c_uint(capacity)
+        function(name)(device, ctypes.byref(count), buffer)
+        written = [place for place in range(size) if buffer[place] != sentinel]
+        last = max(last, *(place + 1 for place in written))
+    return count.value, last
+
+
+def plain(value: Any) -> Any:
+    """
+    Turn pynvml's structures into what JSON can carry.
+    """
+    if isinstance(value, ctypes.Structure):
+        return {name: plain(getattr(value, name)) for name, *_ in value._fields_}
+    if isinstance(value, ctypes._SimpleCData):
+        return value.value
+    if isinstance(value, ctypes._Pointer):
+        return ctypes.addressof(value.contents)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "__dict__"):
+        return {name: plain(item) for name, item in vars(value).items()}
+    return value
+
+
+def answer(expression: str, names: dict[str, Any]) -> dict[str, Any]:
+    """
+    Evaluate, and tell an exception by its class, its code and its text.
+    """
+    try:
+        if " = " in expression:
+            exec(expression, names)
+            return {"value": None}
+        return {"value": plain(eval(expression, names))}
+    except Exception as error:  # noqa: BLE001 - whatever pynvml raises is the answer
+        code = getattr(error, "value", None)
+        return {"error": type(error).__name__, "code": code, "text": str(error)}
+
+
+def main() -> None:
+    names: dict[str, Any] = {**vars(pynvml), **globals()}
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(answer(line.strip(), names)) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""
+The asking side of `child`: what a test says to a process that uses pynvml.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Self
+
+from simulator.nvml.build import CURRENT
+from simulator.nvml.client import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+ANSWER_SECONDS = 20.0
+END_SECONDS = 5.0
+
+
+class NoAnswerError(Exception):
+    """
+    Raised when the client says nothing in time, or ends.
+    """
+
+
+class Client:
+    """
+    A process that uses pynvml. Calling it evaluates an expression there.
+    """
+
+    def __init__(
+        self, state: Path, variant: str = CURRENT, *, init: bool = True, prefix: Sequence[str] = ()
+    ) -> None:
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "tests.contract.nvml.child"],
+            env={**os.environ, **environment(state, variant)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if init:
+            self("nvmlInit()")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __call__(self, expression: str) -> Any:
+        """
+        Evaluate an expression that must succeed.
+        """
+        answer = self.ask(expression)
+        if "error" in answer:
+            raise AssertionError(f"{expression}: {answer['error']}: {answer['text']}")
+        return answer["value"]
+
+    def error(self, expression: str) -> str:
+        """
+        Evaluate an expression that must fail and name the exception's class.
+        """
+        answer = self.ask(expression)
+        if "error" not in answer:
+            raise AssertionError(f"{expression}: answered {answer['value']}")
+        return str(answer["error"])
+
+    def ask(self, expression: str, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
+        """
+        Evaluate an expression and return the whole answer.
+        """
+        self.send(expression)
+        return self.receive(seconds)
+
+    def send(self, expression: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(expression + "\n")
+        self.process.stdin.flush()
+
+    def receive(self, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        line = self.process.stdout.readline() if ready else ""
+        if not line:
+            raise NoAnswerError(f"no answer within {seconds} s, exit code {self.process.poll()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close_input(self) -> None:
+        """
+        Let the process end.
+        """
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def complaints(self) -> str:
+        """
+        Return what the process wrote to stderr; call close_input first.
+        """
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
+
+    def close(self) -> None:
+        """
+        Let the process end and wait for it; one that hangs is killed.
+        """
+        self.close_input()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(END_SECONDS)
+        assert self.process.stderr is not None
+        self.process.stderr.close()

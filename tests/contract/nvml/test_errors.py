@@ -1,0 +1,317 @@
+"""
+Errors per function, card and call, and what pynvml makes of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from simulator.nvml.codes import Code
+from simulator.nvml.faults import Fault
+from simulator.nvml.layout import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simulator.nvml.state import State
+    from tests.contract.nvml.client import Client
+
+MEMORY = "nvmlDeviceGetMemoryInfo"
+COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
+HANDLE = "nvmlDeviceGetHandleByIndex"
+CLASSES = {
+    Code.UNINITIALIZED: "NVMLError_Uninitialized",
+    Code.NOT_SUPPORTED: "NVMLError_NotSupported",
+    Code.NO_PERMISSION: "NVMLError_NoPermission",
+    Code.DRIVER_NOT_LOADED: "NVMLError_DriverNotLoaded",
+    Code.TIMEOUT: "NVMLError_Timeout",
+    Code.GPU_IS_LOST: "NVMLError_GpuIsLost",
+    Code.RESET_REQUIRED: "NVMLError_ResetRequired",
+    Code.OPERATING_SYSTEM: "NVMLError_OperatingSystem",
+    Code.LIB_RM_VERSION_MISMATCH: "NVMLError_LibRmVersionMismatch",
+    Code.NOT_READY: "NVMLError_NotReady",
+    Code.UNKNOWN: "NVMLError_Unknown",
+}
+every_code = pytest.mark.parametrize("code", list(CLASSES), ids=lambda code: code.name)
+
+
+@every_code
+@pytest.mark.parametrize("function", [MEMORY, COMPUTE])
+def test_each_code_is_an_exception_of_its_own(
+    client: Client, machine: State, code: Code, function: str
+) -> None:
+    """
+    A code becomes a subclass of NVMLError that carries it.
+    """
+    machine.faults.add(Fault.code(code, function))
+    answer = client.ask(f"{function}(card(0))")
+
+    assert (CLASSES[code], code) == (answer["error"], answer["code"])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code.NO_PERMISSION,
+        Code.DRIVER_NOT_LOADED,
+        Code.OPERATING_SYSTEM,
+        Code.LIB_RM_VERSION_MISMATCH,
+        Code.UNKNOWN,
+    ],
+    ids=lambda code: code.name,
+)
+def test_init_can_fail(machine: State, start: Callable[..., Client], code: Code) -> None:
+    """
+    Init fails while the fault is there and works once it is gone, in the same process.
+    """
+    client = start(init=False)
+    machine.faults.add(Fault.code(code, "nvmlInit"))
+    failed = client.error("nvmlInit()")
+    machine.faults.clear()
+    client("nvmlInit()")
+
+    assert CLASSES[code] == failed
+    assert 8 == client("nvmlDeviceGetCount()")
+
+
+def test_a_fault_is_about_its_card_only(client: Client, machine: State) -> None:
+    """
+    A card that fell off the bus leaves the others alone.
+    """
+    machine.faults.add(Fault.code(Code.GPU_IS_LOST, card=1))
+    good = client(f"{MEMORY}(card(0)).total")
+
+    assert "NVMLError_GpuIsLost" == client.error(f"{HANDLE}(1)")
+    assert 15360 << 20 == good
+
+
+def test_a_lost_card_is_still_counted(client: Client, machine: State) -> None:
+    """
+    One index fails while the count includes it: whoever stops there misses the rest.
+    """
+    machine.faults.add(Fault.code(Code.GPU_IS_LOST, HANDLE, card=2))
+
+    assert 8 == client("nvmlDeviceGetCount()")
+    assert ["NVMLError_GpuIsLost" if i == 2 else "" for i in range(8)] == [
+        client.ask(f"{HANDLE}({i})").get("error", "") for i in range(8)
+    ]
+
+
+def test_a_handle_goes_bad_while_it_is_held(client: Client, machine: State) -> None:
+    """
+    A card can be lost between two calls with the same handle.
+    """
+    client("held = card(3)")
+    client(f"{MEMORY}(held)")
+    machine.faults.add(Fault.code(Code.GPU_IS_LOST, card=3))
+
+    assert "NVMLError_GpuIsLost" == client.error(f"{MEMORY}(held)")
+
+
+def test_a_fault_may_begin_late_and_end(client: Client, machine: State) -> None:
+    """
+    After 2 calls for 3 times: the others work.
+    """
+    machine.faults.add(Fault.code(Code.UNKNOWN, MEMORY, after=2, times=3))
+    answers = ["error" in client.ask(f"{MEMORY}(card(0))") for _ in range(7)]
+
+    assert [False, False, True, True, True, False, False] == answers
+
+
+def test_one_version_of_a_function_can_fail_alone(client: Client, machine: State) -> None:
+    """
+    A fault can be aimed at the second version of the memory info.
+    """
+    machine.faults.add(Fault.code(Code.NOT_SUPPORTED, f"{MEMORY}_v2"))
+    client(f"{MEMORY}(card(0))")
+
+    assert "NVMLError_NotSupported" == client.error(f"{MEMORY}(card(0), nvmlMemory_v2)")
+
+
+def test_faults_add_up(client: Client, machine: State) -> None:
+    """
+    Two faults act together; removing one leaves the other.
+    """
+    first = machine.faults.add(Fault.code(Code.UNKNOWN, MEMORY))
+    machine.faults.add(Fault.code(Code.TIMEOUT, "nvmlDeviceGetName"))
+    machine.faults.remove(first)
+    client(f"{MEMORY}(card(0))")
+
+    assert "NVMLError_Timeout" == client.error("nvmlDeviceGetName(card(0))")
+
+
+def test_the_order_of_indices_may_change(client: Client, machine: State) -> None:
+    """
+    After a reboot the indices may be others while the UUIDs stay.
+    """
+    uuids = "[nvmlDeviceGetUUID(card(i)) for i in range(8)]"
+    before = client(uuids)
+    machine.reorder([7, 6, 5, 4, 3, 2, 1, 0])
+
+    assert before[::-1] == client(uuids)
+    assert 7 == client(f"nvmlDeviceGetIndex(nvmlDeviceGetHandleByUUID({before[0]!r}))")
+
+
+def test_a_driver_upgrade_needs_a_new_process(
+    client: Client, machine: State, start: Callable[..., Client]
+) -> None:
+    """
+    Who loaded the old library sees a mismatch for ever; a new process sees the new driver.
+    """
+    del client
+    old = start()
+    machine.upgrade_driver("590.44.01")
+    failed = old.error(f"{MEMORY}(card(0))" if old.error("card(0)") else "")
+    old.ask("nvmlShutdown()")
+    again = old.error("nvmlInit()")
+
+    assert "NVMLError_LibRmVersionMismatch" == failed == again
+    assert "590.44.01" == start()("nvmlSystemGetDriverVersion()")
+
+
+def test_calls_outside_init_are_uninitialized(start: Callable[..., Client]) -> None:
+    """
+    Before init and after the last shutdown there is nothing to ask.
+    """
+    client = start(init=False)
+    client("nvmlInit()")
+    client("nvmlInit()")
+    client("nvmlShutdown()")
+    client("nvmlDeviceGetCount()")
+    client("nvmlShutdown()")
+
+    assert "NVMLError_Uninitialized" == client.error("nvmlDeviceGetCount()")
+
+
+def test_a_surplus_shutdown_is_tolerated(start: Callable[..., Client]) -> None:
+    """
+    Shutting down once too often is no error, for the sake of old programs.
+    """
+    client = start(init=False)
+
+    assert 0 == client("nvmlInit() or function('nvmlShutdown')()")
+    assert 0 == client("function('nvmlShutdown')()")
+    client("nvmlInit()")
+    assert 8 == client("nvmlDeviceGetCount()")
+
+
+def test_init_and_shutdown_are_counted(machine: State, start: Callable[..., Client]) -> None:
+    """
+    A machine knows how often it was opened: a client that opens it per sample is found out.
+    """
+    client = start()
+    for _ in range(3):
+        client("nvmlDeviceGetCount()")
+    client("nvmlShutdown()")
+
+    assert (1, 1) == (machine.calls("nvmlInit"), machine.calls("nvmlShutdown"))
+    assert 3 == machine.calls("nvmlDeviceGetCount")
+
+
+@pytest.mark.parametrize("number", [8, 4_000_000_000])
+def test_an_index_that_is_not_there(client: Client, number: int) -> None:
+    """
+    An index beyond the count is an invalid argument.
+    """
+    assert "NVMLError_InvalidArgument" == client.error(f"{HANDLE}({number})")
+
+
+@pytest.mark.parametrize(
+    "lookup", ["nvmlDeviceGetHandleByUUID('GPU-0')", "nvmlDeviceGetHandleByPciBusId('0:ff:0.0')"]
+)
+def test_a_card_that_is_not_there(client: Client, lookup: str) -> None:
+    """
+    A UUID or bus id that no card has is not found.
+    """
+    assert "NVMLError_NotFound" == client.error(lookup)
+
+
+def test_a_handle_that_was_never_given_out(client: Client) -> None:
+    """
+    A made-up or empty handle is refused instead of followed.
+    """
+    made_up = "cast(ctypes.c_void_p(0x1234), c_nvmlDevice_t)"
+
+    assert "NVMLError_InvalidArgument" == client.error(f"{MEMORY}({made_up})")
+    assert "NVMLError_InvalidArgument" == client.error(f"{MEMORY}(None)")
+
+
+def test_a_bare_two_is_no_version(client: Client) -> None:
+    """
+    The second memory info wants the version with the size in it, which a bare 2 has not.
+    """
+    assert "NVMLError_ArgumentVersionMismatch" == client.error(f"{MEMORY}(card(0), 2)")
+
+
+def test_exceptions_are_not_hashable(client: Client, machine: State) -> None:
+    """
+    The exceptions of pynvml define equality without a hash: no sets and no caches of them.
+    """
+    machine.faults.add(Fault.code(Code.UNKNOWN, MEMORY))
+    client("caught = NVMLError(NVML_ERROR_UNKNOWN)")
+
+    assert "TypeError" == client.error("hash(caught)")
+    assert "AttributeError" == client.error("caught == None")
+
+
+def test_error_texts_come_from_the_library(client: Client) -> None:
+    """
+    Texts are there for known codes and for unknown ones, also the ones pynvml has no class for.
+    """
+    assert "GPU is lost" == client("nvmlErrorString(15)")
+    assert "In use by another client" == client("str(NVMLError(19))")
+    assert "Unknown Error" == client("nvmlErrorString(12345)")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "nvmlDeviceGetName(card(0))",
+        "nvmlDeviceGetUUID(card(0))",
+        "nvmlDeviceGetSerial(card(0))",
+        "nvmlSystemGetDriverVersion()",
+        "nvmlSystemGetNVMLVersion()",
+    ],
+)
+def test_bad_bytes_in_a_text_raise(client: Client, machine: State, call: str) -> None:
+    """
+    Strings are decoded strictly, so that broken ones are a UnicodeDecodeError.
+    """
+    machine.faults.add(Fault(Action.GARBLE))
+
+    assert "UnicodeDecodeError" == client.error(call)
+
+
+def test_a_short_buffer_for_a_text(client: Client) -> None:
+    """
+    A text that does not fit is refused, never cut.
+    """
+    call = "function('nvmlDeviceGetName')(card(0), ctypes.create_string_buffer(4), 4)"
+
+    assert Code.INSUFFICIENT_SIZE == client(call)
+
+
+def test_without_a_state_file_there_is_no_driver(start: Callable[..., Client]) -> None:
+    """
+    A machine that is not there is a driver that is not loaded, with a word on what to do.
+    """
+    client = start(init=False)
+    client("environ = __import__('os').environ")
+    client("environ['GPUFENCE_SIMULATOR_STATE'] = '/nonexistent'")
+    failed = client.error("nvmlInit()")
+    client.close_input()
+
+    assert "NVMLError_DriverNotLoaded" == failed
+    assert "remedy: python -m simulator nvml create" in client.complaints()
+
+
+def test_reserved_memory_may_count_as_used(client: Client, machine: State) -> None:
+    """
+    The header contradicts itself on the second memory info, so both readings can be had.
+    """
+    machine.include_reserved(included=True)
+    memory = client(f"{MEMORY}(card(0), nvmlMemory_v2)")
+
+    assert machine.cards[0].reserved == memory["used"] == memory["reserved"]

@@ -1,0 +1,292 @@
+"""
+The process lists: protocol, contents and everything that pynvml makes of odd ones.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpufence.quantity import MIB
+from simulator.nvml.codes import Code
+from simulator.nvml.faults import Fault
+from simulator.nvml.layout import Action, Lists
+
+if TYPE_CHECKING:
+    from simulator.nvml.state import State
+    from tests.contract.nvml.client import Client
+
+COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
+LISTS = {
+    Lists.COMPUTE: COMPUTE,
+    Lists.GRAPHICS: "nvmlDeviceGetGraphicsRunningProcesses",
+    Lists.MPS: "nvmlDeviceGetMPSComputeRunningProcesses",
+}
+DETAILS = "nvmlDeviceGetRunningProcessDetailList(card(7), 0x01000018, {mode})"
+NOBODY = 0xFFFFFFFF
+FIRST_MADE_UP_PID = 0x3F0000
+
+
+def put(machine: State, count: int = 1, card: int = 0, lists: Lists = Lists.COMPUTE) -> list[int]:
+    """
+    List processes that need not exist, of 100, 101, 102 ... MiB.
+    """
+    place = machine.find(str(card))
+    pids = list(range(1_000_001, 1_000_001 + count))
+    for number, pid in enumerate(pids):
+        machine.processes.put(place, pid, (100 + number) * MIB, lists=lists, kept=True)
+    return pids
+
+
+def pids(processes: list[dict[str, Any]]) -> list[int]:
+    return [process["pid"] for process in processes]
+
+
+@pytest.mark.parametrize("kind", list(LISTS), ids=lambda kind: kind.name.lower())
+def test_a_process_is_only_in_its_list(client: Client, machine: State, kind: Lists) -> None:
+    """
+    A process shows up in the list of its kind and in no other.
+    """
+    (pid,) = put(machine, lists=kind)
+
+    for other, name in LISTS.items():
+        expected = [pid] if other is kind else []
+        assert expected == pids(client(f"{name}(card(0))"))
+
+
+def test_an_entry_has_all_fields(client: Client, machine: State) -> None:
+    """
+    Without MIG an entry is PID, bytes and the two ids that mean none.
+    """
+    put(machine)
+
+    assert [
+        {
+            "pid": 1_000_001,
+            "usedGpuMemory": 100 * MIB,
+            "gpuInstanceId": NOBODY,
+            "computeInstanceId": NOBODY,
+        }
+    ] == client(f"{COMPUTE}(card(0))")
+
+
+def test_compute_and_graphics_show_the_same_bytes(client: Client, machine: State) -> None:
+    """
+    A process with both contexts is in both lists with the same number: it must not be added.
+    """
+    put(machine, lists=Lists.COMPUTE | Lists.GRAPHICS | Lists.MPS)
+    shown = [client(f"{name}(card(0))") for name in LISTS.values()]
+
+    assert shown[0] == shown[1] == shown[2]
+
+
+def test_one_process_on_several_cards(client: Client, machine: State) -> None:
+    """
+    A process is listed on each card it uses, with what it holds there.
+    """
+    machine.processes.put(machine.find("0"), os.getpid(), 100 * MIB)
+    machine.processes.put(machine.find("3"), os.getpid(), 300 * MIB)
+    first, second = client(f"[{COMPUTE}(card(0)), {COMPUTE}(card(3))]")
+
+    assert (os.getpid(), 100 * MIB) == (first[0]["pid"], first[0]["usedGpuMemory"])
+    assert (os.getpid(), 300 * MIB) == (second[0]["pid"], second[0]["usedGpuMemory"])
+
+
+def test_an_empty_probe_succeeds_only_without_processes(client: Client, machine: State) -> None:
+    """
+    Asked without a buffer, an empty list is a success; any other is too big for it.
+    """
+    assert [Code.SUCCESS, 0] == client(f"raw('{COMPUTE}_v3', card(0), None)")
+    put(machine, 3)
+    assert [Code.INSUFFICIENT_SIZE, 3] == client(f"raw('{COMPUTE}_v3', card(0), None)")
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [(2, Code.INSUFFICIENT_SIZE), (3, Code.SUCCESS), (9, Code.SUCCESS)],
+)
+def test_a_small_buffer_is_answered_with_the_size_it_takes(
+    client: Client, machine: State, capacity: int, expected: Code
+) -> None:
+    """
+    A buffer must hold the whole list; the count is right either way.
+    """
+    put(machine, 3)
+
+    assert [expected, 3] == client(f"raw('{COMPUTE}_v3', card(0), {capacity})")
+
+
+def test_growth_within_what_pynvml_allows_for_is_unnoticed(client: Client, machine: State) -> None:
+    """
+    Room for 2n+5 entries is what pynvml asks for, so a few newcomers between its two calls fit.
+    """
+    put(machine, 2)
+    machine.faults.add(Fault(Action.PAD, COMPUTE, argument=7, after=1, times=1))
+
+    assert 9 == len(client(f"{COMPUTE}(card(0))"))
+
+
+def test_growth_beyond_it_is_an_error_that_pynvml_does_not_retry(
+    client: Client, machine: State
+) -> None:
+    """
+    From 2 to 42 processes between the two calls raises; asked again, it works.
+    """
+    put(machine, 2)
+    machine.faults.add(Fault(Action.PAD, COMPUTE, argument=40, after=1, times=1))
+
+    assert "NVMLError_InsufficientSize" == client.error(f"{COMPUTE}(card(0))")
+    assert 2 == len(client(f"{COMPUTE}(card(0))"))
+
+
+def test_a_storm_of_growth_never_ends_by_itself(client: Client, machine: State) -> None:
+    """
+    INSUFFICIENT_SIZE for ever means that whoever retries has to give up at some time.
+    """
+    put(machine, 2)
+    machine.faults.add(Fault.code(Code.INSUFFICIENT_SIZE, COMPUTE))
+
+    for _ in range(5):
+        assert "NVMLError_InsufficientSize" == client.error(f"{COMPUTE}(card(0))")
+
+
+def test_memory_that_is_not_available_arrives_as_none(client: Client, machine: State) -> None:
+    """
+    2^64-1 becomes None, which is neither zero nor huge.
+    """
+    put(machine)
+    machine.faults.add(Fault(Action.NOT_AVAILABLE, COMPUTE))
+
+    assert None is client(f"{COMPUTE}(card(0))")[0]["usedGpuMemory"]
+
+
+def test_the_detail_list_cannot_carry_unavailable_memory(client: Client, machine: State) -> None:
+    """
+    The wrapper of the detail list in pynvml stumbles over N/A with a TypeError.
+    """
+    put(machine, card=7)
+    machine.faults.add(Fault(Action.NOT_AVAILABLE))
+
+    assert "TypeError" == client.error(DETAILS.format(mode=0))
+
+
+def test_duplicate_entries_are_passed_on(client: Client, machine: State) -> None:
+    """
+    A PID that is listed twice arrives twice: summing would double its memory.
+    """
+    (pid,) = put(machine)
+    machine.faults.add(Fault(Action.DUPLICATE, COMPUTE, argument=2))
+
+    assert [pid, pid] == pids(client(f"{COMPUTE}(card(0))"))
+
+
+def test_a_wrong_namespace_shows_an_empty_list(client: Client, machine: State) -> None:
+    """
+    Success with nobody listed while the card is in use: an idle look without idleness.
+    """
+    put(machine, 2)
+    machine.faults.add(Fault(Action.KEEP, COMPUTE, argument=0))
+
+    assert [] == client(f"{COMPUTE}(card(0))")
+    assert 201 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
+
+
+def test_a_wrong_namespace_may_show_a_part(client: Client, machine: State) -> None:
+    """
+    Processes that cannot be seen are left out with success.
+    """
+    put(machine, 3)
+    machine.faults.add(Fault(Action.KEEP, COMPUTE, argument=1))
+
+    assert 1 == len(client(f"{COMPUTE}(card(0))"))
+
+
+def test_memory_may_be_zero(client: Client, machine: State) -> None:
+    """
+    Drivers from 535.113 to 565 show nested callers 0 bytes.
+    """
+    put(machine)
+    machine.faults.add(Fault(Action.ZERO, COMPUTE))
+
+    assert 0 == client(f"{COMPUTE}(card(0))")[0]["usedGpuMemory"]
+
+
+def test_made_up_processes_have_no_proc_entry(client: Client, machine: State) -> None:
+    """
+    NVML may list PIDs that the system no longer knows.
+    """
+    machine.faults.add(Fault(Action.PAD, COMPUTE, argument=1))
+    (process,) = client(f"{COMPUTE}(card(0))")
+
+    assert FIRST_MADE_UP_PID == process["pid"]
+    assert not os.path.exists(f"/proc/{process['pid']}")  # noqa: PTH110 - a plain question
+
+
+def test_managed_memory_shows_on_the_device_only(client: Client, machine: State) -> None:
+    """
+    UVM memory fills the card and is charged to nobody.
+    """
+    holding = machine.processes.put(machine.find("0"), os.getpid(), 500 * MIB)
+    holding.resize(managed=5000 * MIB)
+
+    assert 500 * MIB == client(f"{COMPUTE}(card(0))")[0]["usedGpuMemory"]
+    assert 5500 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
+
+
+def test_the_device_may_use_more_than_its_processes(client: Client, machine: State) -> None:
+    """
+    Page tables and the like belong to no process.
+    """
+    put(machine)
+    machine.cards[0].extra = 77 * MIB
+
+    assert 177 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
+
+
+@pytest.mark.parametrize(("mode", "count"), [(0, 1), (1, 1), (2, 1), (3, 3)])
+def test_the_detail_list_has_a_mode_for_each_kind(
+    client: Client, machine: State, mode: int, count: int
+) -> None:
+    """
+    Mode 3 lists everybody, the others one kind.
+    """
+    for number, kind in enumerate(Lists):
+        machine.processes.put(machine.find("7"), 1_000_001 + number, MIB, lists=kind, kept=True)
+
+    assert count == len(client(DETAILS.format(mode=mode)))
+
+
+def test_the_detail_list_has_no_room_for_growth(client: Client, machine: State) -> None:
+    """
+    Exactly n entries are what pynvml asks for there, so that one newcomer is an error.
+    """
+    put(machine, 2, card=7)
+    machine.faults.add(
+        Fault(Action.PAD, "nvmlDeviceGetRunningProcessDetailList", argument=1, after=1)
+    )
+
+    assert "NVMLError_InsufficientSize" == client.error(DETAILS.format(mode=0))
+
+
+def test_older_cards_blame_the_version_of_the_detail_list(client: Client) -> None:
+    """
+    Before Hopper the detail list is a version mismatch, not "not supported".
+    """
+    call = DETAILS.format(mode=0).replace("card(7)", "card(0)")
+
+    assert "NVMLError_ArgumentVersionMismatch" == client.error(call)
+
+
+def test_a_full_card_lists_hundreds(client: Client, machine: State) -> None:
+    """
+    A thousand processes on one card arrive complete.
+    """
+    place = machine.find("7")
+    for number in range(1000):
+        machine.processes.put(place, 1_000_001 + number, 10 * MIB, kept=True)
+    processes = client(f"{COMPUTE}(card(7))")
+
+    assert 1000 == len({process["pid"] for process in processes})
+    assert 10_000 * MIB == client("nvmlDeviceGetMemoryInfo(card(7), nvmlMemory_v2).used")

@@ -45,6 +45,12 @@ def temporary_folder(parent: Path | None = None) -> Folder:
     root = Path(tempfile.gettempdir()) if parent is None else parent
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        if _is_too_long(path):
+            path.rmdir()
+            raise StartError(
+                f"the folder for temporary files, {root}, has too long a name for sockets below it;"
+                " set TMPDIR to a shorter one, such as /tmp"
+            )
         lock = _lock(path)
         # Between making and locking, somebody's sweep may have taken the folder for abandoned.
         if lock is not None:
@@ -56,7 +62,7 @@ def given_folder(path: Path) -> Folder:
     Take a folder that the caller named: it must be empty, and stays afterwards for inspection.
     """
     path = path.absolute()
-    if len(os.fsencode(path)) > LONGEST_PATH:
+    if _is_too_long(path):
         raise StartError(
             f"folder {path} has a name longer than {LONGEST_PATH} bytes, which leaves no room for"
             " the sockets in it; choose a shorter one"
@@ -83,6 +89,10 @@ def sweep(parent: Path | None = None) -> list[Path]:
             os.close(lock)
             removed.append(path)
     return removed
+
+
+def _is_too_long(path: Path) -> bool:
+    return len(os.fsencode(path)) > LONGEST_PATH
 
 
 def _lock(path: Path) -> int | None:

@@ -222,6 +222,7 @@ def _assemble(
         environment={
             "HOME": str(folder.path),
             "PATH": assets.environment.get("PATH", "/usr/bin:/bin"),
+            "TMPDIR": str(folder.path),
         },
         leftovers="" if folder.keep else str(folder.path),
     )

@@ -1,0 +1,84 @@
+"""
+One real control plane for all tests of a session, one fresh namespace for each.
+
+Its programs are built before the first test begins, where no test's timeout runs and progress can
+be seen.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from simulator.controlplane import Assets, ControlPlane, Options
+from simulator.controlplane.programs import (
+    API_SERVER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    KUBECTL,
+    SCHEDULER,
+)
+from simulator.progress import progress_on
+
+PLAIN = (ETCD, API_SERVER, KUBECTL)
+FULL = (*PLAIN, CONTROLLER_MANAGER, SCHEDULER)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """
+    Build what the collected tests need.
+    """
+    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if session.config.option.collectonly or "assets" not in used:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        Assets.from_environment(os.environ).ensure(
+            FULL if "full_control_plane" in used else PLAIN, progress_on(sys.stderr)
+        )
+
+
+@pytest.fixture(scope="session")
+def assets() -> Assets:
+    """
+    The programs of the control plane, built by now.
+    """
+    return Assets.from_environment(os.environ)
+
+
+@pytest.fixture(scope="session")
+def control_plane(assets: Assets) -> Iterator[ControlPlane]:
+    """
+    Run etcd and the API server; a test that stops the API server starts it again.
+    """
+    with ControlPlane.start(assets) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """
+    A namespace that nobody else uses.
+    """
+    with control_plane.fresh_namespace() as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def full_control_plane(assets: Assets) -> Iterator[ControlPlane]:
+    """
+    A control plane with scheduler and controller manager, so that pods find nodes.
+    """
+    with ControlPlane.start(assets, Options(scheduler=True, controller_manager=True)) as plane:
+        yield plane
+
+
+@pytest.fixture
+def full_namespace(full_control_plane: ControlPlane) -> Iterator[str]:
+    """
+    A namespace of the full control plane, in which pods can be made.
+    """
+    with full_control_plane.fresh_namespace() as name:
+        yield name

@@ -1,0 +1,38 @@
+"""
+Look at processes and wait for what must become true.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE_SECONDS = 20.0
+
+
+def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
+    """
+    Wait, within bounds, until the condition holds; tell whether it did.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def processes_naming(text: str) -> set[int]:
+    """
+    Find the living processes whose command line contains the text, ourselves left out.
+    """
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if text.encode() in command:
+                found.add(int(entry.name))
+    return found

@@ -1,0 +1,71 @@
+"""
+A control plane with scheduler and controller manager: what they add.
+"""
+
+import json
+
+from simulator.controlplane import ControlPlane
+from tests.integration.controlplane.observing import eventually
+
+
+def ready_node(plane: ControlPlane, name: str) -> None:
+    """
+    Make a node that says it is ready and has GPU memory to give.
+    """
+    document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    plane.kubectl("apply", "-f-", stdin=json.dumps(document))
+    amounts = {"aliyun.com/gpu-mem": "15", "cpu": "4", "memory": "8Gi", "pods": "20"}
+    status = {
+        "allocatable": amounts,
+        "capacity": amounts,
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Test"}],
+    }
+    patch = json.dumps({"status": status})
+    plane.kubectl("patch", "node", name, "--subresource=status", "--patch", patch)
+
+
+def test_deployment_becomes_a_bound_pod(
+    full_control_plane: ControlPlane, full_namespace: str
+) -> None:
+    """
+    A Deployment that asks for an extended resource ends as a pod bound to the node that has it.
+    """
+    plane = full_control_plane
+    ready_node(plane, "gpu-node")
+    limits = {"aliyun.com/gpu-mem": "3"}
+    container = {"name": "main", "image": "none.invalid/none", "resources": {"limits": limits}}
+    labels = {"app": "trainer"}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "trainer"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+    plane.kubectl("-n", full_namespace, "apply", "-f-", stdin=json.dumps(deployment))
+    query = ("-n", full_namespace, "get", "pods", "-o=jsonpath={.items[*].spec.nodeName}")
+
+    assert eventually(lambda: "gpu-node" == plane.kubectl(*query).stdout)
+
+
+def test_pod_has_its_service_account(full_control_plane: ControlPlane, full_namespace: str) -> None:
+    """
+    With a controller manager pods get a ServiceAccount, and its token volume, as in any cluster.
+    """
+    plane = full_control_plane
+    plane.kubectl("-n", full_namespace, "run", "pod", "--image=none.invalid/none")
+    pod = json.loads(plane.kubectl("-n", full_namespace, "get", "pod", "pod", "-ojson").stdout)
+
+    assert "default" == pod["spec"]["serviceAccountName"]
+    assert pod["spec"]["volumes"][0]["name"].startswith("kube-api-access-")
+
+
+def test_restart_with_watching_clients_is_short(full_control_plane: ControlPlane) -> None:
+    """
+    Watches of scheduler and controller manager do not hold up a restart, nor do they end by it.
+    """
+    full_control_plane.restart_api_server()
+
+    assert [] == full_control_plane.ended()

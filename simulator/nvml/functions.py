@@ -78,6 +78,8 @@ FUNCTIONS = (
     "nvmlDeviceGetComputeMode",
     "nvmlDeviceGetDisplayMode",
     "nvmlDeviceGetDisplayActive",
+    "nvmlDeviceGetDriverModel",
+    "nvmlDeviceGetDriverModel_v2",
     "nvmlDeviceGetPerformanceState",
     "nvmlDeviceGetTemperature",
     "nvmlDeviceGetTemperatureV",

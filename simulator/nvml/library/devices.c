@@ -81,7 +81,7 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(device_t device, struct memory_v2 *memory)
 EXPORT int nvmlDeviceGetBAR1MemoryInfo(device_t device, struct bar1_memory *memory)
 {
     struct call call;
-    int code = begin_card(&call, FN_nvmlDeviceGetBAR1MemoryInfo, device);
+    int code = begin_device(&call, FN_nvmlDeviceGetBAR1MemoryInfo, device);
     if (code != SUCCESS)
         return code;
     if (memory == NULL)
@@ -161,6 +161,26 @@ DEFINE_NUMBER(nvmlDeviceGetPersistenceMode, 1)
 DEFINE_NUMBER(nvmlDeviceGetComputeMode, 0)
 DEFINE_NUMBER(nvmlDeviceGetDisplayMode, 0)
 DEFINE_NUMBER(nvmlDeviceGetDisplayActive, 0)
+
+/* WDDM and TCC are words of Windows. */
+static int no_driver_model(enum function function, device_t device)
+{
+    struct call call;
+    int code = begin_card(&call, function, device);
+    return code != SUCCESS ? code : NOT_SUPPORTED;
+}
+
+EXPORT int nvmlDeviceGetDriverModel(device_t device, unsigned *current, unsigned *pending)
+{
+    (void)current, (void)pending;
+    return no_driver_model(FN_nvmlDeviceGetDriverModel, device);
+}
+
+EXPORT int nvmlDeviceGetDriverModel_v2(device_t device, unsigned *current, unsigned *pending)
+{
+    (void)current, (void)pending;
+    return no_driver_model(FN_nvmlDeviceGetDriverModel_v2, device);
+}
 
 EXPORT int nvmlDeviceGetEccMode(device_t device, unsigned *current, unsigned *pending)
 {

@@ -72,6 +72,8 @@
     X(nvmlDeviceGetComputeMode)                   \
     X(nvmlDeviceGetDisplayMode)                   \
     X(nvmlDeviceGetDisplayActive)                 \
+    X(nvmlDeviceGetDriverModel)                   \
+    X(nvmlDeviceGetDriverModel_v2)                \
     X(nvmlDeviceGetPerformanceState)              \
     X(nvmlDeviceGetTemperature)                   \
     X(nvmlDeviceGetTemperatureV)                  \

@@ -39,13 +39,23 @@ class Terms:
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """
-    What one process may allocate on one card.
+    What one process may allocate on one card, kept as an exact quotient of bytes.
 
-    `starved` marks a limit so small that the process will break it whatever it is told.
+    Rounding happens once, when a value is written: 0.7 of 3 GiB is 0.140000 of a T4, while whole
+    bytes first would make it 0.139999. `starved` marks a limit so small that the process will break
+    it whatever it is told.
     """
 
-    bytes: int
+    numerator: int
+    denominator: int
     starved: bool
+
+    @property
+    def bytes(self) -> int:
+        return self.numerator // self.denominator
+
+    def fraction_of(self, card_bytes: int) -> str:
+        return write_fraction(self.numerator, self.denominator * card_bytes)
 
 
 def reserve_bytes(
@@ -67,10 +77,10 @@ def allowance(limit_bytes: int, card_bytes: int, terms: Terms) -> Allowance:
     Return what each process may allocate under a limit, which counts as no more than the card.
     """
     limit = min(limit_bytes, card_bytes)
-    room = _room(limit, terms) // terms.processes
-    if room >= LEAST_ALLOWANCE:
-        return Allowance(room, starved=False)
-    return Allowance(max(min(LEAST_ALLOWANCE, limit // terms.processes), 1), starved=True)
+    may = Allowance(_room_tenths(limit, terms), 10 * terms.processes, starved=False)
+    if may.bytes >= LEAST_ALLOWANCE:
+        return may
+    return Allowance(max(min(LEAST_ALLOWANCE, limit // terms.processes), 1), 1, starved=True)
 
 
 def smallest_limit(terms: Terms) -> int:
@@ -85,17 +95,17 @@ def smallest_limit(terms: Terms) -> int:
     return -(-limit // MIB) * MIB
 
 
-def write_fraction(part_bytes: int, card_bytes: int) -> str:
+def write_fraction(part: int, whole: int) -> str:
     """
-    Render part / card with six decimals, rounded down.
+    Render part / whole with six decimals, rounded down.
 
     Where six decimals would say zero, as many more are written as it takes to say more than zero.
     """
     decimals = 6
-    digits = part_bytes * _MILLION // card_bytes
+    digits = part * _MILLION // whole
     while not digits:
         decimals += 1
-        digits = part_bytes * 10**decimals // card_bytes
+        digits = part * 10**decimals // whole
     scale = 10**decimals
     return f"{digits // scale}.{digits % scale:0{decimals}d}"
 
@@ -110,12 +120,12 @@ def original_fraction(limit_bytes: int, card_bytes: int) -> float:
     return round(limit_bytes * 0.7 / card_bytes, 1)
 
 
-def _room(limit: int, terms: Terms) -> int:
+def _room_tenths(limit: int, terms: Terms) -> int:
     """
-    Return what all processes together may allocate; negative where the contexts alone are too big.
+    Return what all processes together may allocate, in tenths of a byte; negative where the
+    contexts alone are too big.
     """
-    contexts = terms.processes * terms.reserve_bytes
+    contexts = 10 * terms.processes * terms.reserve_bytes
     if terms.headroom is Headroom.FACTOR:
-        return min(limit * 7 // 10, limit - contexts)
-    three_tenths = -(-limit * 3 // 10)
-    return limit - max(contexts, min(three_tenths, _AUTO_HEADROOM))
+        return min(7 * limit, 10 * limit - contexts)
+    return 10 * limit - max(contexts, min(3 * limit, 10 * _AUTO_HEADROOM))

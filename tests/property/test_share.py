@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence.quantity import MIB
-from gpufence.share import LEAST_ALLOWANCE, Terms, allowance, smallest_limit, write_fraction
+from gpufence.share import LEAST_ALLOWANCE, Terms, allowance, smallest_limit
 from gpufence.wishes import Headroom
 from tests.property.strategies import amounts, cards
 
@@ -19,7 +19,7 @@ terms = st.builds(
 
 
 def _fraction(limit: int, card: int, term: Terms) -> Fraction:
-    return Fraction(write_fraction(allowance(limit, card, term).bytes, card))
+    return Fraction(allowance(limit, card, term).fraction_of(card))
 
 
 @given(amounts, cards, terms)

@@ -11,7 +11,7 @@ import pytest
 from gpufence.dialects import Undeclared, Unreadable
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
-from gpufence.share import Terms, allowance, reserve_bytes, write_fraction
+from gpufence.share import Terms, allowance, reserve_bytes
 from gpufence.wishes import Wishes, read_namespace, read_wishes
 from tests.vectors import Vector, vectors
 
@@ -75,7 +75,7 @@ def _parts(limits: Limits, wishes: Wishes, vector: Vector) -> dict[str, Any]:
             )
             parts[part.container] |= {
                 "allowance": may.bytes,
-                "fraction": write_fraction(may.bytes, card),
+                "fraction": may.fraction_of(card),
             }
             if may.starved:
                 parts[part.container]["starved"] = True

@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test lock clean
+.PHONY: help setup check test soak bench lock clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,14 @@ test: check ## everything that needs no root; the command that CI runs
 	@rm -f .coverage .coverage.*
 	@$(BIN)/pytest --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
+
+soak: $(READY) ## the long runs (many minutes)
+	@$(BIN)/python -m simulator build
+	@$(BIN)/pytest -m soak --timeout 3600
+
+bench: $(READY) ## measure speed and memory, as ratios within one run
+	@$(BIN)/python -m simulator build
+	@$(BIN)/python -m tests.bench
 
 lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
 	@$(BIN)/python -m tests.unit.house lock

@@ -1,0 +1,336 @@
+"""
+The state as Python changes it: memory, processes, faults and what cannot be.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpufence.errors import InvalidError
+from gpufence.quantity import GIB, MIB
+from simulator.nvml import layout
+from simulator.nvml.codes import Code
+from simulator.nvml.errors import CardFullError, StateFileError, TableFullError
+from simulator.nvml.faults import Fault
+from simulator.nvml.layout import Action, Lists
+from simulator.nvml.locks import Identity
+from simulator.nvml.show import describe
+from simulator.nvml.state import State
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+T4_FREE = (15360 - 430) * MIB
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return State.create(tmp_path / "cards", "T4,A100-40:3g.20gb+1g.5gb")
+
+
+def test_an_allocation_takes_memory(state: State) -> None:
+    """
+    What a process holds is no longer free.
+    """
+    state.processes.hold(state.find("0"), 2 * GIB)
+
+    assert T4_FREE - 2 * GIB == state.cards[0].room.free
+
+
+def test_an_allocation_beyond_the_card_changes_nothing(state: State) -> None:
+    """
+    Out of memory hits whoever asks and leaves everything as it was.
+    """
+    first = state.processes.hold(state.find("0"), 10 * GIB)
+    with pytest.raises(CardFullError) as caught:
+        first.resize(15 * GIB)
+
+    assert 10 * GIB == first.memory
+    assert (5 * GIB, T4_FREE - 10 * GIB) == (caught.value.wanted, caught.value.free)
+
+
+def test_the_last_byte_can_be_taken(state: State) -> None:
+    """
+    A card can be filled to the byte and not one byte further.
+    """
+    holding = state.processes.hold(state.find("0"), T4_FREE)
+
+    assert 0 == state.cards[0].room.free
+    with pytest.raises(CardFullError):
+        holding.grow(1)
+
+
+def test_what_nobody_holds_counts_too(state: State) -> None:
+    """
+    Memory that belongs to no process makes the card smaller for everybody.
+    """
+    state.cards[0].extra = 5 * GIB
+    with pytest.raises(CardFullError):
+        state.processes.hold(state.find("0"), 10 * GIB)
+
+    assert 5 * GIB == state.cards[0].extra
+
+
+def test_managed_memory_counts(state: State) -> None:
+    """
+    Managed memory needs room like any other.
+    """
+    holding = state.processes.hold(state.find("0"), 10 * GIB)
+    holding.resize(managed=4 * GIB)
+
+    with pytest.raises(CardFullError):
+        holding.resize(managed=5 * GIB)
+    assert (10 * GIB, 4 * GIB) == (holding.memory, holding.managed)
+
+
+def test_giving_back_is_always_possible(state: State) -> None:
+    """
+    A card that became too small can still be given memory back.
+    """
+    holding = state.processes.hold(state.find("0"), 10 * GIB)
+    state.cards[0].resize(8 * GIB)
+    holding.resize(9 * GIB)
+
+    assert 9 * GIB == holding.memory
+
+
+def test_an_instance_has_its_own_room(state: State) -> None:
+    """
+    An instance is full when it is full, however much its card has left.
+    """
+    state.processes.hold(state.find("1:1"), 4 * GIB)
+    with pytest.raises(CardFullError):
+        state.processes.hold(state.find("1:1"), GIB)
+
+    assert 4864 * MIB - 4 * GIB == state.processes.room(state.find("1:1")).free
+    assert 4 * GIB == state.cards[1].room.taken
+
+
+def test_a_released_place_is_used_again(state: State) -> None:
+    """
+    Releasing gives memory and record back.
+    """
+    for _ in range(layout.MAX_RECORDS + 1):
+        state.processes.hold(state.find("0"), GIB).release()
+
+    assert () == state.cards[0].uses
+
+
+def test_a_process_that_is_gone_gives_its_place_back(state: State) -> None:
+    """
+    The record of a dead PID does not stay.
+    """
+    state.processes.put(state.find("0"), 2**22 + 1, GIB)
+
+    assert () == state.cards[0].uses
+    assert 0 == state.cards[0].room.taken
+
+
+def test_there_is_an_end_to_processes(state: State) -> None:
+    """
+    A full table says how many fit.
+    """
+    state.cards[0].resize(2**60)
+    for number in range(layout.MAX_RECORDS):
+        entry = state.processes.record(number)
+        entry.status, entry.kind, entry.card = 1, layout.Kind.KEPT, 0
+    state._file.layout.record_count = layout.MAX_RECORDS
+
+    with pytest.raises(TableFullError, match="at most 1024 processes"):
+        state.processes.hold(state.find("0"))
+
+
+def test_a_holding_knows_its_process(state: State) -> None:
+    """
+    A process that holds memory is listed with its own PID and kinds.
+    """
+    state.processes.hold(state.find("0"), GIB, lists=Lists.COMPUTE | Lists.GRAPHICS)
+    (use,) = state.cards[0].uses
+
+    assert (os.getpid(), GIB) == (use.pid, use.memory)
+    assert Lists.COMPUTE | Lists.GRAPHICS == use.lists
+
+
+def test_an_identity_is_that_of_proc() -> None:
+    """
+    A process's start time is what /proc says of it, whatever its name looks like.
+    """
+    identity = Identity.own()
+    with open("/proc/self/stat", encoding="utf-8") as file:  # noqa: PTH123 - as a reader would
+        fields = file.read().rpartition(")")[2].split()
+
+    assert (os.getpid(), int(fields[19])) == (identity.pid, identity.started)
+    assert 0 < identity.host_pid
+
+
+@pytest.mark.parametrize("name", ["0", "1", "0:0", "1:2", "GPU-x", "", "-1"])
+def test_cards_are_found_or_named(state: State, name: str) -> None:
+    """
+    A card is found by index, an unknown name is answered with the known ones.
+    """
+    if name in {"0", "1"}:
+        assert int(name) == state.find(name).card
+    else:
+        with pytest.raises(InvalidError, match=r"is not there; use one of 0, GPU-"):
+            state.find(name)
+
+
+def test_cards_are_found_by_uuid(state: State) -> None:
+    """
+    UUIDs of cards and instances lead to their places.
+    """
+    instance = state.cards[1].instances[1]
+
+    assert 1 == state.find(state.cards[1].uuid).card
+    assert instance.place == state.find(instance.uuid)
+
+
+def test_an_index_follows_the_order(state: State) -> None:
+    """
+    After a reboot index 0 may be another card.
+    """
+    state.reorder([1, 0])
+
+    assert 1 == state.find("0").card
+    assert (1, 0) == state.indices
+
+
+def test_an_order_names_every_card(state: State) -> None:
+    """
+    An order that leaves a card out is refused.
+    """
+    with pytest.raises(InvalidError, match="leaves cards out"):
+        state.reorder([0, 0])
+
+
+def test_faults_can_be_read_back(state: State) -> None:
+    """
+    The active faults are listed as they were made.
+    """
+    faults = (
+        Fault.code(Code.GPU_IS_LOST, "nvmlDeviceGetMemoryInfo", 1, after=2, times=3),
+        Fault(Action.PAD, "nvmlDeviceGetComputeRunningProcesses_v1", argument=7),
+        Fault.delay(0.25),
+    )
+    numbers = [state.faults.add(fault) for fault in faults]
+
+    assert list(zip(numbers, faults, strict=True)) == list(state.faults.active())
+
+
+def test_removed_faults_are_gone(state: State) -> None:
+    """
+    One fault or all can be removed; the place is used again.
+    """
+    first = state.faults.add(Fault.delay(1.0))
+    second = state.faults.add(Fault.delay(2.0))
+    state.faults.remove(first)
+    left = [number for number, _ in state.faults.active()]
+    third = state.faults.add(Fault.delay(3.0))
+    state.faults.clear()
+
+    assert [second] == left
+    assert first == third
+    assert [] == list(state.faults.active())
+
+
+def test_there_is_an_end_to_faults(state: State) -> None:
+    """
+    A full table says how many fit.
+    """
+    for _ in range(layout.MAX_FAULTS):
+        state.faults.add(Fault.delay(1.0))
+
+    with pytest.raises(TableFullError, match="at most 64 faults"):
+        state.faults.add(Fault.delay(1.0))
+
+
+def test_the_file_is_open_to_all_users(state: State) -> None:
+    """
+    As with a driver's device files, whoever may use the card may write.
+    """
+    assert 0o666 == stat.S_IMODE(state.path.stat().st_mode)
+
+
+def test_only_the_state_is_left_behind(state: State) -> None:
+    """
+    Making a state leaves no temporary file.
+    """
+    assert [state.path] == list(state.path.parent.iterdir())
+
+
+def test_a_second_opener_sees_the_same(state: State) -> None:
+    """
+    Who opens the file later sees and changes the same machine.
+    """
+    state.processes.put(state.find("0"), os.getpid(), GIB)
+    again = State.open(state.path)
+    again.cards[0].extra = 7
+
+    assert state.cards[0].uuid == again.cards[0].uuid
+    assert GIB == again.cards[0].uses[0].memory
+    assert 7 == state.cards[0].extra
+
+
+@pytest.mark.parametrize("content", [None, b"", b"x" * 100, b"\0" * 200_000])
+def test_what_is_no_state_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    """
+    A missing, short or foreign file is named with the way to make one.
+    """
+    path = tmp_path / "other"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(StateFileError, match="make one with: python -m simulator nvml create"):
+        State.open(path)
+
+
+def test_a_file_of_the_right_size_must_have_the_right_head(state: State) -> None:
+    """
+    A state of another version is refused whatever its size.
+    """
+    content = bytearray(state.path.read_bytes())
+    content[8] += 1
+    other = state.path.with_name("other")
+    other.write_bytes(content)
+
+    with pytest.raises(StateFileError, match="no state file of this version"):
+        State.open(other)
+
+
+def test_a_long_driver_version_is_refused(state: State) -> None:
+    """
+    A version that does not fit is refused, not cut.
+    """
+    with pytest.raises(StateFileError, match="is too long"):
+        state.upgrade_driver("5" * 32)
+
+
+def test_a_card_without_mig_cannot_be_cut(state: State) -> None:
+    """
+    A T4 has no MIG mode.
+    """
+    with pytest.raises(InvalidError, match="has no MIG mode"):
+        state.cards[0].cut("1g.5gb")
+
+
+def test_a_machine_can_be_described(state: State) -> None:
+    """
+    The description names cards, instances, processes and faults.
+    """
+    state.processes.hold(state.find("0"), 2 * GIB, lists=Lists.MPS).resize(managed=GIB)
+    state.processes.put(state.find("1:0"), os.getpid(), GIB)
+    state.faults.add(Fault.code(Code.UNKNOWN, "nvmlDeviceGetName", 1, after=2, times=1))
+    text = describe(state)
+
+    assert f"PID {os.getpid()}: 2048 MiB, mps, 1024 MiB managed" in text
+    assert f"PID {os.getpid()}: 1024 MiB, compute, instance 0" in text
+    assert "instance 1:1: 1g.5gb, MIG-" in text
+    assert "card 0: Tesla T4, GPU-" in text
+    assert (
+        "fault 0: return 999 in nvmlDeviceGetName on the card at place 1, after 2 calls, 1 times"
+        in text
+    )

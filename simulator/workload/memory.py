@@ -124,6 +124,7 @@ class Memory:
         for attempt in range(1, ARENA_ATTEMPTS + 1):
             decision = self._program.framework.decide(self._program.variables, self._device())
             if isinstance(decision, Dies):
+                holding.release()
                 raise FrameworkError(decision.message, decision.code)
             if isinstance(decision, OnCpu):
                 holding.release()
@@ -133,6 +134,7 @@ class Memory:
                 holding.resize(self._program.context + decision.arena)
             except CardFullError as error:
                 if attempt == ARENA_ATTEMPTS:
+                    holding.release()
                     raise self._shortage(decision.arena, None, error.free) from error
             else:
                 return decision

@@ -150,6 +150,12 @@ class _Words:
         except InvalidError:
             raise self._error(word, "is no amount of memory", expected) from None
 
+    def rate(self, word: str, amount: str) -> int:
+        size = self.size(amount)
+        if size == 0:
+            raise self._error(word, "is no rate", "write more than zero")
+        return size
+
     def number(self, most: int) -> int:
         expected = f"write a whole number from 0 to {most}"
         word = self.take(expected)
@@ -204,7 +210,7 @@ def _move(words: _Words, *, up: bool) -> Change | Slide:
     amount, slash, _ = word.partition("/s")
     if not slash:
         return Change(words.size(amount) if up else -words.size(amount))
-    rate = words.size(amount)
+    rate = words.rate(word, amount)
     words.keyword("to")
     return Slide(rate, words.size(), up)
 

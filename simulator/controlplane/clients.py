@@ -87,7 +87,7 @@ class Clients:
 
     def kubectl(
         self, *arguments: str, stdin: str | None, check: bool, environment: Mapping[str, str]
-    ) -> "subprocess.CompletedProcess[str]":
+    ) -> subprocess.CompletedProcess[str]:
         """
         Run the real kubectl as administrator, with its caches in our folder.
         """

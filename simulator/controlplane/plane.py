@@ -2,13 +2,14 @@
 A Kubernetes control plane for as long as a block of code runs.
 """
 
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from uuid import uuid4
 
 from simulator.controlplane import programs
@@ -22,9 +23,6 @@ from simulator.controlplane.ports import HeldPort
 from simulator.controlplane.processes import Surroundings
 from simulator.controlplane.servers import Servers
 from simulator.progress import Progress, Silence
-
-if TYPE_CHECKING:
-    import subprocess
 
 PLAIN = Options()
 SILENCE = Silence()
@@ -178,7 +176,7 @@ class ControlPlane:
         stdin: str | None = None,
         check: bool = True,
         environment: Mapping[str, str] = _NOTHING,
-    ) -> "subprocess.CompletedProcess[str]":
+    ) -> subprocess.CompletedProcess[str]:
         """
         Run the real kubectl as administrator; plugins are found on the PATH of the assets.
 

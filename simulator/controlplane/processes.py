@@ -14,7 +14,7 @@ from simulator.controlplane import warden
 from simulator.controlplane.errors import StartError
 
 POLL_SECONDS = 0.02
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 5.0
 _TAIL_BYTES = 2000
 
 

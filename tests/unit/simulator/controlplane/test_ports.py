@@ -1,0 +1,75 @@
+"""
+Ports that are held before anybody listens.
+"""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from simulator.controlplane.ports import LOOPBACK, HeldPort
+
+
+@pytest.fixture
+def held() -> Iterator[HeldPort]:
+    """
+    A port that is ours.
+    """
+    port = HeldPort()
+    yield port
+    port.release()
+
+
+def test_held_port_refuses_connections(held: HeldPort) -> None:
+    """
+    While nobody listens, clients are refused at once.
+    """
+    with socket.socket() as client, pytest.raises(ConnectionRefusedError):
+        client.connect((LOOPBACK, held.number))
+
+
+def test_held_port_is_kept_from_others(held: HeldPort) -> None:
+    """
+    A program that does not know about sharing cannot take the port.
+    """
+    with socket.socket() as thief, pytest.raises(OSError, match="in use"):
+        thief.bind((LOOPBACK, held.number))
+
+
+def test_sharing_program_gets_the_connections(held: HeldPort) -> None:
+    """
+    A program that shares the port and listens gets every connection.
+    """
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        server.bind((LOOPBACK, held.number))
+        server.listen()
+        for _ in range(20):
+            with socket.create_connection((LOOPBACK, held.number), timeout=5) as client:
+                accepted, address = server.accept()
+                accepted.close()
+
+                assert client.getsockname() == address
+
+
+def test_released_port_is_free(held: HeldPort) -> None:
+    """
+    After its release anybody may have the port.
+    """
+    held.release()
+    with socket.socket() as successor:
+        successor.bind((LOOPBACK, held.number))
+
+        assert held.number == successor.getsockname()[1]
+
+
+def test_two_held_ports_differ() -> None:
+    """
+    Holding again gives another port, although both could be shared.
+    """
+    ports = [HeldPort() for _ in range(50)]
+    try:
+        assert 50 == len({port.number for port in ports})
+    finally:
+        for port in ports:
+            port.release()

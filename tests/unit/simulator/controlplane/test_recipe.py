@@ -1,0 +1,138 @@
+"""
+What is built, and from what.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from simulator.controlplane.build import recipe as recipes
+from simulator.controlplane.errors import BuildError
+
+
+def copied(folder: Path) -> Path:
+    """
+    Copy the module files, so that a test may change them.
+    """
+    for name in ("go.mod", "go.sum"):
+        (folder / name).write_bytes((recipes.SOURCES / name).read_bytes())
+    return folder
+
+
+def test_versions_come_from_the_module_file() -> None:
+    """
+    The Kubernetes version and the Go floor are those of go.mod.
+    """
+    recipe = recipes.read_recipe()
+
+    assert ("v1.37.1", (1, 26, 0)) == (recipe.kubernetes, recipe.go)
+
+
+def test_every_staging_module_is_of_the_same_release() -> None:
+    """
+    All replaced modules carry the minor and patch of Kubernetes itself.
+    """
+    lines = (recipes.SOURCES / "go.mod").read_text().splitlines()
+    replaced = [line.split()[-1] for line in lines if " => " in line]
+
+    assert ["v0.37.1"] * 31 == replaced
+
+
+def test_every_component_is_kept_by_the_module_file() -> None:
+    """
+    Each component's package is a tool of go.mod, so that tidying keeps what it needs.
+    """
+    lines = {line.strip() for line in (recipes.SOURCES / "go.mod").read_text().splitlines()}
+
+    assert {known.package for known in recipes.COMPONENTS} <= lines
+
+
+def test_programs_are_told_their_version() -> None:
+    """
+    The linker writes the Kubernetes version into the programs.
+    """
+    flags = recipes.read_recipe().linker_flags
+
+    assert "version.gitVersion=v1.37.1 " in flags
+    assert flags.endswith("version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37")
+
+
+def test_digest_is_stable(tmp_path: Path) -> None:
+    """
+    Equal sources share a cache folder, wherever they lie.
+    """
+    assert recipes.read_recipe().digest == recipes.read_recipe(copied(tmp_path)).digest
+
+
+@pytest.mark.parametrize("name", ["go.mod", "go.sum"])
+def test_changed_sources_get_a_folder_of_their_own(tmp_path: Path, name: str) -> None:
+    """
+    A change in either module file changes the cache folder.
+    """
+    with (copied(tmp_path) / name).open("a") as file:
+        file.write("\n")
+    before, after = recipes.read_recipe(), recipes.read_recipe(tmp_path)
+
+    assert before.cache_folder(tmp_path) != after.cache_folder(tmp_path)
+
+
+def test_module_file_without_version_is_told(tmp_path: Path) -> None:
+    """
+    A go.mod that pins no Kubernetes is an error that names the file.
+    """
+    (copied(tmp_path) / "go.mod").write_text("module none\n\ngo 1.26.0\n")
+
+    with pytest.raises(BuildError, match=r"go\.mod has no line that matches"):
+        recipes.read_recipe(tmp_path)
+
+
+def test_unknown_component_is_told() -> None:
+    """
+    A misspelt component is an error that lists the known ones.
+    """
+    with pytest.raises(BuildError, match="no component 'etdc'; there are etcd, kube-apiserver"):
+        recipes.component("etdc")
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("1.26", (1, 26, 0)), ("1.26.8", (1, 26, 8)), ("1.27rc1", (1, 27, 0)), ("2.0.1-x", (2, 0, 1))],
+)
+def test_version_is_read(text: str, version: recipes.Version) -> None:
+    """
+    Go's ways of writing a version are all read.
+    """
+    assert version == recipes.parse_version(text)
+
+
+def test_malformed_version_raises() -> None:
+    """
+    What is no version is not taken for one.
+    """
+    with pytest.raises(BuildError, match="'latest' is not a version"):
+        recipes.parse_version("latest")
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [("x86_64", "linux-amd64"), ("aarch64", "linux-arm64"), ("riscv64", "linux-riscv64")],
+)
+def test_platform_is_named_as_go_does(
+    monkeypatch: pytest.MonkeyPatch, machine: str, name: str
+) -> None:
+    """
+    Machines carry Go's names.
+    """
+    monkeypatch.setattr("platform.machine", lambda: machine)
+
+    assert name == recipes.platform_name()
+
+
+def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Off Linux the error says what is needed.
+    """
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+
+    with pytest.raises(BuildError, match="runs on Linux, this is Darwin; use a Linux machine"):
+        recipes.platform_name()

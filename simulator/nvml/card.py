@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpufence.errors import InvalidError, Problem
-from simulator.nvml.cards import fill_instances, model_named
 from simulator.nvml.processes import Place, Processes, Room, Use
 
 if TYPE_CHECKING:
@@ -124,6 +123,8 @@ class Card:
 
         Handles to instances become invalid or, as NVML also allows, mean the new instances.
         """
+        from simulator.nvml.cards import fill_instances, model_named  # noqa: PLC0415 - as in state
+
         geometry = model_named(self.name).geometry
         if geometry is None or self.uses:
             reason = "has no MIG mode" if geometry is None else "is in use"

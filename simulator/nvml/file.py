@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import weakref
 from ctypes import sizeof
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from simulator.nvml import layout
@@ -18,6 +16,7 @@ from simulator.nvml.locks import Locks, own_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 MODE = 0o666
 """As the driver's device files: whoever may use the card may say so."""
@@ -39,8 +38,9 @@ class StateFile:
         """
         Put a new state in place of whatever the path named; nobody sees it half-made.
         """
+        aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
-            descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
         except OSError as error:
             raise StateFileError(
                 f"{path}: cannot be made there ({error.strerror}); name a folder you may write to"
@@ -52,8 +52,8 @@ class StateFile:
         made.layout.home_namespace = own_namespace()
         made.layout.magic = layout.MAGIC
         fill(made.layout)
-        Path(name).chmod(MODE)
-        Path(name).replace(path)
+        aside.chmod(MODE)
+        aside.replace(path)
         return made
 
     @classmethod

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 from gpufence.errors import InvalidError, Problem, shown
 from simulator.nvml import layout
 from simulator.nvml.card import Card
-from simulator.nvml.cards import fill, read_cards
 from simulator.nvml.errors import StateFileError
 from simulator.nvml.faults import Faults
 from simulator.nvml.file import StateFile
@@ -46,6 +45,8 @@ class State:
         Machines of different seeds have different UUIDs, as two nodes of a cluster must. Clients
         of a state that stood at the path go over to this one with their next call.
         """
+        from simulator.nvml.cards import fill, read_cards  # noqa: PLC0415 - workloads start without
+
         blueprints = read_cards(cards)
         return cls(StateFile.create(path, lambda made: fill(made, blueprints, seed)))
 

@@ -20,6 +20,7 @@ from kube.errors import (
     NotFoundError,
     ReplyError,
     ServerError,
+    SilenceError,
     ThrottledError,
     UnreachableError,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "ReflectorState",
     "ReplyError",
     "ServerError",
+    "SilenceError",
     "Source",
     "ThrottledError",
     "UnreachableError",

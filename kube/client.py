@@ -150,7 +150,7 @@ class Client:
 
     def stream(self, path: str, query: Query, *, silence_seconds: float) -> Stream:
         """
-        Open a watch; no byte for `silence_seconds` counts as a broken connection.
+        Open a watch; no byte for `silence_seconds` ends its chunks with a SilenceError.
 
         Raises the same errors as `get` where the server refuses.
         """

@@ -5,6 +5,7 @@ What can go wrong between us and a Kubernetes API server, one class per reaction
       KubeError
         AccessError            no way to a cluster is configured, or it is unreadable: a person acts
         UnreachableError       no answer, or half of one: try again; the request may have been done
+          SilenceError         an open stream on which nothing came for too long: open it again
         BadReplyError          an answer, but not from a Kubernetes API server: try again, then look
         ReplyError             the API server refused; its Status is carried along
           NotFoundError        404: the object is gone, or was never there
@@ -44,6 +45,12 @@ class AccessError(KubeError):
 class UnreachableError(KubeError):
     """
     Raised when no complete answer arrived; whether the server acted is unknown.
+    """
+
+
+class SilenceError(UnreachableError):
+    """
+    Raised when nothing came for too long on a stream that was open; the server may be well.
     """
 
 

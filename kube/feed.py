@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kube.changes import ChangeType, read_change
-from kube.errors import BadReplyError, GoneError, ServerError, UnreachableError
+from kube.errors import BadReplyError, GoneError, ServerError, SilenceError, UnreachableError
 from kube.lines import LineCutter, LineTooLongError
 from kube.listing import collect
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kube.client import Client
     from kube.objects import JsonObject
     from kube.settings import WatchSettings
+    from kube.transport import Stream
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class Feed(Generic[T]):
         self, chance: float, on_bytes: Callable[[], None]
     ) -> Generator[tuple[ChangeType, T] | None, None, None]:
         """
-        Yield changes after `version`, None for a bookmark, until the server ends the watch.
+        Yield changes after `version`, None for a bookmark, until the watch ends or falls silent.
 
         `version` moves on when the next change is asked for: what the caller did not finish comes
         again. `chance` in [0, 1) spreads the watch's length; `on_bytes` hears every sign of life.
@@ -94,8 +95,9 @@ class Feed(Generic[T]):
         request = f"GET {source.path}"
         cutter = LineCutter(settings.line_limit_bytes)
         stream = self._client.stream(source.path, query, silence_seconds=settings.silence_seconds)
+        on_bytes()
         with closing(stream):
-            for chunk in stream.chunks():
+            for chunk in _until_silence(stream):
                 on_bytes()
                 for line in _lines(request, cutter, chunk):
                     change = read_change(request, line)
@@ -115,6 +117,15 @@ class Feed(Generic[T]):
         listing = collect(self._client.get, self._source.path, self._source.keep, query, page_size)
         self.version = self._newest_seen = listing.resource_version
         return listing.items
+
+
+def _until_silence(stream: Stream) -> Generator[bytes, None, None]:
+    # Silence is no error yet: where nothing changes, bookmarks may be minutes apart too. Opening
+    # the next watch tells whether somebody is still there.
+    try:
+        yield from stream.chunks()
+    except SilenceError:
+        return
 
 
 def _lines(request: str, cutter: LineCutter, chunk: bytes) -> list[bytes]:

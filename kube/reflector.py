@@ -54,7 +54,7 @@ class ReflectorState:
     How much the handler's picture is worth.
 
     `last_contact` is the monotonic time of the last byte from the server, None before the first:
-    while the collection is quiet, bookmarks renew it about once a minute.
+    while the collection is quiet, bookmarks or new watches renew it about once a minute.
     """
 
     synced: bool = False

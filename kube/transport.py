@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 from urllib3.exceptions import TimeoutError as SlowAnswerError
 
 from kube.connections import Sockets, connect_pool
-from kube.errors import UnreachableError
+from kube.errors import SilenceError, UnreachableError
 from kube.faults import explain
 from kube.replies import RawReply
 
@@ -77,14 +77,20 @@ class Stream:
         """
         Yield bytes as soon as there are any, until the server ends the answer properly.
 
-        Raises UnreachableError when it breaks off, or stays silent for too long.
+        Raises UnreachableError when it breaks off, and SilenceError when nothing came for too long.
         """
         with _explained(self._request, self._server):
-            while chunk := self._response.read1(_CHUNK_BYTES, decode_content=False):
+            while chunk := self._next():
                 yield chunk
 
     def close(self) -> None:
         self._response.close()
+
+    def _next(self) -> bytes:
+        try:
+            return self._response.read1(_CHUNK_BYTES, decode_content=False)
+        except SlowAnswerError as error:
+            raise SilenceError(f"{self._request.line} at {self._server}: silence") from error
 
 
 class Transport:

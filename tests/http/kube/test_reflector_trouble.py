@@ -189,17 +189,34 @@ def test_a_watch_that_ends_at_once_is_not_repeated_hotly(server: ApiServer) -> N
 
 def test_half_open_connection_is_noticed(server: ApiServer) -> None:
     """
-    A watch on which nothing comes for the time of silence is opened again.
+    A watch on which nothing comes for the time of silence is opened again, without ado.
     """
     server.on(LIST, reply(pods()))
     server.on(WATCH, watch(change("ADDED", pod("a", "11")), then="hang"), hang())
-    settings = replace(WATCHING, silence_seconds=0.05)
-    with following(server, handler := Recorder(), settings=settings) as reflector:
+    settings = replace(WATCHING, silence_seconds=0.1)
+    clock = FakeClock()
+    with following(server, handler := Recorder(), settings=settings, clock=clock):
         _, second, *_ = server.wait_for(WATCH, 2)
-        error = reflector.state.last_error
+        pauses = list(clock.pauses)
 
     assert "11" == second.query["resourceVersion"]
     assert [("replace", []), ("ADDED", "a")] == handler.calls
+    assert [] == pauses
+
+
+def test_a_server_that_stays_silent_is_a_failure(server: ApiServer) -> None:
+    """
+    When the new watch is not even answered, the trouble shows and pauses begin.
+    """
+    server.on(LIST, reply(pods()))
+    server.on(WATCH, watch(bookmark("11"), then="hang"), hang())
+    settings = replace(WATCHING, silence_seconds=0.05)
+    clock = FakeClock(pauses=2)
+    with following(server, Recorder(), settings=settings, clock=clock) as reflector:
+        assert clock.rested.wait(10)
+        error = reflector.state.last_error
+
+    assert [0.5, 1.0] == clock.pauses
     assert f"GET {PODS} at {server.url}: no answer in time" == error
 
 

@@ -1,8 +1,8 @@
 """
 The one place that knows the Kubernetes client: raw JSON requests, lists, watches, typed errors.
 
-Inside a pod it stands on urllib3 alone (23 MiB); the `kubernetes` package, of which any part costs
-45 MiB in all, is loaded only to read a kubeconfig.
+Inside a pod it stands on urllib3 alone, a process of 24 MiB; the `kubernetes` package, any part of
+which makes that 44 MiB, is loaded only to read a kubeconfig.
 """
 
 from kube.backoff import Backoff

@@ -89,7 +89,7 @@ def _in_cluster(settings: ClientSettings, host: str) -> Access:
 
 
 def _from_kubeconfig(settings: ClientSettings, paths: str) -> Access:
-    # The Kubernetes client costs 22 MiB and 0.2 s wherever any part of it is imported; programs in
+    # The Kubernetes client costs 20 MiB and 0.2 s wherever any part of it is imported; programs in
     # a pod never come here and never pay for it.
     from kube.kubeconfig import read_kubeconfig  # noqa: PLC0415 (see above)
 

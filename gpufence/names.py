@@ -128,7 +128,14 @@ GFD_MIG_MEMORY: Final = "nvidia.com/mig-{profile}.memory"  # MiB of one slice, m
 GKE_SHARING: Final = "cloud.google.com/gke-gpu-sharing-strategy"  # time-sharing or mps
 GKE_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"  # shares of each card
 
+# What the start-up hook is mounted as
+HOOK_VOLUME: Final = "gpufence-python"  # a downwardAPI volume of the annotation below
+HOOK_FOLDER: Final = "/gpufence"  # holds nothing but the hook, since Python looks into all of it
+HOOK_FILE: Final = "sitecustomize.py"  # the name Python imports by itself
+
 # Keys of Kubernetes itself
+OS: Final = "kubernetes.io/os"  # node label: windows has none of our variables
+DEFAULT_SCHEDULER: Final = "default-scheduler"  # what the API server writes where nobody chose
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"  # label the API server sets on namespaces
 MIRROR: Final = "kubernetes.io/config.mirror"  # static pods as the API shows them
 STATIC_HASH: Final = "kubernetes.io/config.hash"  # the UID a static pod's cgroup carries
@@ -149,13 +156,18 @@ CUDA_LOADING: Final = "CUDA_MODULE_LOADING"  # LAZY keeps the context small
 ENV_LIMIT_BYTES: Final = "GPUFENCE_MEMORY_LIMIT_BYTES"  # for programs of the user's own
 ENV_FRACTION: Final = "GPUFENCE_MEMORY_FRACTION"  # the same as a share of the card
 ENV_TF_FRACTION: Final = "GPUFENCE_TF_FRACTION"  # for per_process_gpu_memory_fraction
+ENV_SERVER: Final = "GPUFENCE_SERVER_FRACTION"  # what a server's own memory flag is set to
+PYTHON_PATH: Final = "PYTHONPATH"  # where Python finds the start-up hook
 
 # Settings that several programs read
 SETTING_PREFIX: Final = "GPUFENCE_"  # every setting of ours starts so
 GPUSHARE_UNIT: Final = "GPUFENCE_GPUSHARE_UNIT"  # GiB or MiB, until a node says
 VOLCANO_FACTOR: Final = "GPUFENCE_VOLCANO_FACTOR"  # the device plugin's --gpu-memory-factor
 DEFAULT_CARD: Final = "GPUFENCE_DEFAULT_CARD"  # memory of a card where no node tells
+DEFAULT_CAPABILITY: Final = "GPUFENCE_DEFAULT_COMPUTE_CAPABILITY"  # of that card, such as 7.5
 RESERVE: Final = "GPUFENCE_RESERVE"  # replaces the context reserve of the table
+SCHEDULER_PREFIX: Final = "GPUFENCE_SCHEDULER_"  # + dialect: who schedules its pods
+TOLERATIONS: Final = "GPUFENCE_TOLERATIONS"  # further ones for GPU pods, key=value:Effect,...
 SIMULATOR_STATE: Final = "GPUFENCE_SIMULATOR_STATE"  # file of the simulated cards
 
 # Event reasons

@@ -1,0 +1,170 @@
+"""
+PURE. All GPU nodes of a cluster, arranged so that a pod's candidate cards cost next to nothing.
+
+Five thousand nodes are rarely more than a handful of kinds. Nodes of one kind, equal in all that
+decides a limit, are kept as one; which of them a pod's selectors allow is worked out on bit sets,
+one bit for each node, from an index of the labels that pods have asked for so far.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from gpufence.affinity import holds, required_terms
+from gpufence.candidates import assigned_card, choices, wanted_resources
+from gpufence.shape import as_list, as_text, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gpufence.candidates import Choice
+    from gpufence.nodes import GpuNode
+    from gpufence.pods import Pod
+    from gpufence.shape import Object
+
+_MOST_INDEXES = 256
+"""Label keys kept indexed; pods may ask for any key they like, so there has to be an end."""
+
+_MOST_ANSWERS = 1024
+_NAME_FIELD = "metadata.name"
+
+
+class Fleet:
+    """
+    A cluster's GPU nodes at one moment. Nothing in it changes but what it has looked up already.
+    """
+
+    def __init__(self, nodes: Iterable[GpuNode]) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._labels = [node.labels for node in self._nodes.values()]
+        self._everywhere = (1 << len(self._labels)) - 1
+        self._absent: Mapping[str | None, int] = {None: self._everywhere}
+        self._kinds = _kinds(self._nodes.values())
+        self._indexes: dict[str, Mapping[str | None, int]] = {}
+        self._answers: dict[object, tuple[Choice, ...]] = {}
+
+    def node(self, name: str) -> GpuNode | None:
+        return self._nodes.get(name)
+
+    def candidates(self, pod: Pod, default: Choice) -> tuple[Choice, ...]:
+        """
+        Return every different card the pod might meet, as `gpufence.candidates` would one by one.
+        """
+        if pod.node_name:
+            node = self._nodes.get(pod.node_name)
+            return choices(pod, [] if node is None else [node], default)
+        wanted = wanted_resources(pod)
+        allowed = self._allowed(pod)
+        question = (wanted, allowed, assigned_card(pod), default)
+        answer = self._answers.get(question)
+        if answer is None:
+            answer = choices(pod, self._met(wanted, allowed), default)
+            if len(self._answers) < _MOST_ANSWERS:
+                self._answers[question] = answer
+        return answer
+
+    def _met(self, wanted: frozenset[str], allowed: int) -> list[GpuNode]:
+        """
+        Return one node of each kind that the pod might meet.
+        """
+        return [
+            node for node, members in self._kinds if members & allowed and wanted <= node.resources
+        ]
+
+    def _allowed(self, pod: Pod) -> int:
+        """
+        Return the set of nodes that nodeSelector and required affinity allow.
+        """
+        allowed = self._everywhere
+        for key, value in pod.node_selector.items():
+            allowed &= self._index(key).get(value, 0)
+        terms = required_terms(pod)
+        if terms is None:
+            return allowed
+        return allowed & reduce(or_, (self._term(term) for term in terms), 0)
+
+    def _term(self, term: Object) -> int:
+        by_label = objects(term.get("matchExpressions"), "matchExpressions")
+        by_field = objects(term.get("matchFields"), "matchFields")
+        if not by_label and not by_field:
+            return 0
+        allowed = self._everywhere
+        for item in by_label:
+            allowed &= self._holding(item, self._index(as_text(item.get("key"), "key")))
+        for item in by_field:
+            key = as_text(item.get("key"), "key")
+            allowed &= self._holding(item, self._names() if key == _NAME_FIELD else self._absent)
+        return allowed
+
+    def _holding(self, requirement: Object, index: Mapping[str | None, int]) -> int:
+        """
+        Return the nodes for which a requirement holds, asking once for each value, not each node.
+        """
+        values = as_list(requirement.get("values"), "values")
+        if requirement.get("operator") == "In":
+            return reduce(or_, (index.get(as_text(item, "values"), 0) for item in values), 0)
+        if requirement.get("operator") == "NotIn":
+            return self._everywhere & ~self._holding({**requirement, "operator": "In"}, index)
+        key = as_text(requirement.get("key"), "key")
+        found = (
+            nodes
+            for value, nodes in index.items()
+            if holds(requirement, {} if value is None else {key: value})
+        )
+        return reduce(or_, found, 0)
+
+    def _index(self, key: str) -> Mapping[str | None, int]:
+        """
+        Return, for each value of a label, the set of nodes that have it; None: the label is absent.
+        """
+        return self._indexed(key, (labels.get(key) for labels in self._labels))
+
+    def _names(self) -> Mapping[str | None, int]:
+        return self._indexed(f"/{_NAME_FIELD}", self._nodes)  # no label's key begins with a slash
+
+    def _indexed(self, key: str, values: Iterable[str | None]) -> Mapping[str | None, int]:
+        index = self._indexes.get(key)
+        if index is None:
+            index = _sets(values)
+            if len(self._indexes) < _MOST_INDEXES:
+                self._indexes[key] = index
+        return index
+
+
+def _sets(values: Iterable[str | None]) -> dict[str | None, int]:
+    members: dict[str | None, int] = {}
+    for position, value in enumerate(values):
+        members[value] = members.get(value, 0) | 1 << position
+    return members
+
+
+def _kinds(nodes: Iterable[GpuNode]) -> list[tuple[GpuNode, int]]:
+    """
+    Return one node of each kind with the set of all that are alike.
+    """
+    kinds: dict[object, tuple[GpuNode, int]] = {}
+    for position, node in enumerate(nodes):
+        kind = _kind(node)
+        first, members = kinds.get(kind, (node, 0))
+        kinds[kind] = (first, members | 1 << position)
+    return list(kinds.values())
+
+
+def _kind(node: GpuNode) -> object:
+    """
+    Return all of a node that decides which cards it offers a pod and what amounts mean there.
+    """
+    parents = {card.mig.parent for card in node.cards if card.mig}
+    cards = tuple(
+        (
+            card.memory_bytes,
+            card.compute_capability,
+            card.index,
+            card.mig.profile if card.mig else None,
+            card.uuid in parents,
+        )
+        for card in node.cards
+    )
+    return node.resources, node.units, cards

@@ -1,0 +1,75 @@
+"""
+The two applications: one for the API server, one for probes and Prometheus.
+
+FastAPI stands at the door and the admissions go through a mounted ASGI application: a FastAPI
+handler of its own would cost half as much again as the whole rewriting of a pod.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse, Response
+
+from gpufence.mode import Mode
+from webhook.bindings import BindingHook
+from webhook.pods import PodHook
+from webhook.registry import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cluster import Cluster
+    from webhook.endpoint import Endpoint, Hook
+    from webhook.metrics import Metrics
+    from webhook.policy import Policy
+
+POD_PATHS = {mode: f"/v1/pods/{mode}" for mode in Mode}
+BINDING_PATH = "/v1/bindings"
+HEALTH_PATH, READY_PATH, METRICS_PATH = "/healthz", "/readyz", "/metrics"
+HOOKS = (*(str(mode) for mode in Mode), "bindings")
+_UNREADY = 503
+
+
+def hooks_of(cluster: Cluster, policy: Policy) -> dict[str, tuple[str, Hook]]:
+    """
+    Make every hook, by its path.
+    """
+    hooks: dict[str, tuple[str, Hook]] = {
+        path: (str(mode), PodHook(mode, cluster, policy)) for mode, path in POD_PATHS.items()
+    }
+    hooks[BINDING_PATH] = ("bindings", BindingHook(cluster, policy))
+    return hooks
+
+
+def admission_app(endpoint: Endpoint) -> FastAPI:
+    """
+    Serve admissions, and nothing that would tell a stranger what we are.
+    """
+    app = FastAPI(title="gpufence webhook", docs_url=None, redoc_url=None, openapi_url=None)
+    app.mount("/v1", endpoint)
+    return app
+
+
+def status_app(metrics: Metrics, troubles: Callable[[], list[str]]) -> FastAPI:
+    """
+    Serve probes and metrics; ready means that the next admission gets a good answer.
+    """
+    app = FastAPI(title="gpufence webhook status", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get(HEALTH_PATH, response_class=PlainTextResponse)
+    async def health() -> str:
+        return "ok\n"
+
+    @app.get(READY_PATH)
+    async def ready() -> Response:
+        found = troubles()
+        text = "".join(f"{trouble}\n" for trouble in found) or "ok\n"
+        return PlainTextResponse(text, _UNREADY if found else 200)
+
+    @app.get(METRICS_PATH)
+    async def page() -> Response:
+        return Response(metrics.page(), media_type=CONTENT_TYPE)
+
+    return app

@@ -1,0 +1,140 @@
+"""
+Answer reviews of bindings: the one moment at which node, and so card, are certain and no container
+has started.
+
+The API server merges the annotations of a Binding into the pod in the same write that sets its
+node. Nothing here ever denies a binding: whatever is not certain lets it pass as it is, and the pod
+keeps the careful values it has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.errors import GpufenceError
+from webhook.binding import exact_values
+from webhook.cluster import UnknownError
+from webhook.outcome import Outcome, Reply, Result
+from webhook.review import BINDINGS, write_allowed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.nodes import GpuNode
+    from kube import JsonObject
+    from webhook.cluster import Cluster
+    from webhook.outcome import Subject
+    from webhook.policy import Policy
+    from webhook.review import Review
+
+OK = 200
+# The API server does not check annotations that come by this way, and a pod over its limit of
+# 256 KiB could never report its status again: leave room for what others add.
+_MOST_ANNOTATION_BYTES = 240 * 1024
+
+
+class _DoubtError(GpufenceError):
+    """
+    Raised inside for everything that makes the answer "as it is".
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(detail or reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class BindingHook:
+    """
+    Puts the values of a pod's settings, exact for the node it is being bound to, on its Binding.
+    """
+
+    expected = BINDINGS
+
+    def __init__(self, cluster: Cluster, policy: Policy) -> None:
+        self._cluster = cluster
+        self._policy = policy
+
+    async def answer(self, review: Review) -> Reply:
+        try:
+            values = await self._values(review)
+        except UnknownError as error:
+            return _as_it_is(review.subject, error.reason, str(error))
+        except _DoubtError as error:
+            return _as_it_is(review.subject, error.reason, error.detail)
+        operations = _operations(review.object, values)
+        audit = {"result": Result.EXACT.value}
+        return Reply(
+            OK,
+            write_allowed(review.subject.uid, operations, (), audit),
+            Outcome(Result.EXACT, review.subject, operations=len(operations)),
+        )
+
+    async def _values(self, review: Review) -> Mapping[str, str]:
+        binding = review.object
+        node_name = _target(binding)
+        metadata = _object(binding, "metadata")
+        uid = metadata.get("uid")
+        if not isinstance(uid, str) or not uid:
+            raise _DoubtError("binding-without-uid")
+        pod = await self._cluster.read_pod(review.subject.namespace, review.subject.name)
+        annotations = _object(_object(pod, "metadata"), "annotations")
+        if _object(pod, "metadata").get("uid") != uid:
+            raise _DoubtError("pod-replaced")
+        if names.PLAN not in annotations:
+            raise _DoubtError("no-plan")
+        values = self._exact(pod, await self._node(node_name))
+        size = sum(
+            len(f"{key}{value}".encode()) for key, value in {**annotations, **values}.items()
+        )
+        if size > _MOST_ANNOTATION_BYTES:
+            raise _DoubtError("annotations-too-large", f"the pod would have {size} bytes of them")
+        return values
+
+    async def _node(self, name: str) -> GpuNode:
+        node = self._cluster.node(name) or await self._cluster.read_node(name)
+        if node is None:
+            raise _DoubtError("node-without-gpu", f"node {name} offers no GPU resource")
+        return node
+
+    def _exact(self, pod: JsonObject, node: GpuNode) -> Mapping[str, str]:
+        try:
+            values = exact_values(pod, node, self._policy)
+        except GpufenceError as error:
+            raise _DoubtError("unreadable-pod", str(error)) from error
+        if not values:
+            raise _DoubtError("no-values", f"nothing to compute for node {node.name}")
+        return values
+
+
+def _operations(binding: JsonObject, values: Mapping[str, str]) -> list[JsonObject]:
+    if not isinstance(binding["metadata"].get("annotations"), dict):
+        return [{"op": "add", "path": "/metadata/annotations", "value": dict(values)}]
+    return [
+        {
+            "op": "add",
+            "path": "/metadata/annotations/" + key.replace("~", "~0").replace("/", "~1"),
+            "value": value,
+        }
+        for key, value in values.items()
+    ]
+
+
+def _target(binding: JsonObject) -> str:
+    target = _object(binding, "target")
+    name = target.get("name")
+    if target.get("kind", "Node") not in {"", "Node"} or not isinstance(name, str) or not name:
+        raise _DoubtError("no-node")
+    return name
+
+
+def _object(item: JsonObject, field: str) -> JsonObject:
+    found = item.get(field)
+    return found if isinstance(found, dict) else {}
+
+
+def _as_it_is(subject: Subject, reason: str, detail: str) -> Reply:
+    audit = {"result": Result.SKIPPED.value, "reason": reason}
+    outcome = Outcome(Result.SKIPPED, subject, reason, detail)
+    return Reply(OK, write_allowed(subject.uid, (), (), audit), outcome)

@@ -1,0 +1,86 @@
+"""
+Answer reviews of pods that are created in a fenced namespace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from gpufence.errors import InvalidError
+from webhook.cluster import UnknownError
+from webhook.outcome import Outcome, Reply, Result
+from webhook.review import PODS, BadReviewError, write_allowed, write_denied
+from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.mode import Mode
+    from webhook.cluster import Cluster
+    from webhook.policy import Policy
+    from webhook.review import Review
+
+OK = 200
+_NO_WORDS: Mapping[str, str] = {}
+
+
+class PodHook:
+    """
+    Rewrites the pods of namespaces in one mode, which the API server chose by the path it called.
+    """
+
+    expected = PODS
+
+    def __init__(self, mode: Mode, cluster: Cluster, policy: Policy) -> None:
+        self._mode = mode
+        self._cluster = cluster
+        self._policy = policy
+
+    async def answer(self, review: Review) -> Reply:
+        """
+        Answer one review. Raises BadReviewError for an object that is no pod.
+        """
+        words = self._cluster.namespace(review.subject.namespace)
+        reason = ""
+        if words is None:
+            words, reason = await self._asked(review.subject.namespace)
+        return self._decided(review, words, reason)
+
+    async def _asked(self, namespace: str) -> tuple[Mapping[str, str], str]:
+        """
+        Ask for a namespace that is younger than our last news.
+
+        Its words are defaults that few namespaces have: without them the pod is still rewritten.
+        """
+        try:
+            return await self._cluster.read_namespace(namespace), ""
+        except UnknownError:
+            return _NO_WORDS, "namespace-unknown"
+
+    def _decided(self, review: Review, words: Mapping[str, str], reason: str) -> Reply:
+        subject = review.subject
+        try:
+            decision = rewrite(
+                review.object, self._mode, words, self._cluster.fleet(), self._policy
+            )
+        except InvalidError as error:
+            sentence = "request.object is not shaped like a pod"
+            raise BadReviewError("no-pod", sentence, subject.uid) from error
+        match decision:
+            case Rewrite(operations=operations, warnings=warnings, summary=summary):
+                audit = {"result": Result.REWRITTEN.value, "summary": summary}
+                body = write_allowed(subject.uid, operations, warnings, audit)
+                outcome = Outcome(
+                    Result.REWRITTEN, subject, reason, summary, len(operations), len(warnings)
+                )
+            case Unchanged(reason=why, warnings=warnings):
+                body = write_allowed(
+                    subject.uid, (), warnings, {"result": Result.UNCHANGED.value, "reason": why}
+                )
+                outcome = Outcome(Result.UNCHANGED, subject, reason, why, warnings=len(warnings))
+            case Refusal(message=message):
+                body = write_denied(subject.uid, message, (), {"result": Result.REFUSED.value})
+                outcome = Outcome(Result.REFUSED, subject, reason, message)
+            case _:
+                assert_never(decision)
+        return Reply(OK, body, outcome)

@@ -1,0 +1,156 @@
+"""
+Put the server together from its settings: everything is built here, once, and handed down.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from gpufence.names import SETTING_PREFIX
+from gpufence.settings import Reader
+from kube import connect, read_client_settings
+from webhook import metrics as names
+from webhook.app import HOOKS, admission_app, hooks_of, status_app
+from webhook.cluster import LiveCluster, NoCluster
+from webhook.cluster.live import THREADS
+from webhook.endpoint import Endpoint
+from webhook.logs import start_logging
+from webhook.metrics import Metrics
+from webhook.policy import Policy, read_policy
+from webhook.server import Door, Draining, listen, serve
+from webhook.settings import LISTEN, STATUS_LISTEN, ServerSettings, read_server_settings
+from webhook.tls import CertificateWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from socket import socket
+
+    from webhook.cluster import Cluster
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """
+    What runs beside the two applications.
+    """
+
+    cluster: Cluster
+    certificate: CertificateWatch
+    metrics: Metrics
+    draining: Draining
+
+    def troubles(self) -> list[str]:
+        """
+        List why the next admission could fare badly.
+        """
+        leaving = "the server is ending" if self.draining() else None
+        found = (self.certificate.trouble(), self.cluster.trouble(), leaving)
+        return [trouble for trouble in found if trouble]
+
+
+def run(environ: Mapping[str, str]) -> None:
+    """
+    Serve until told to end.
+
+    Raises GpufenceError, before the first socket opens, for settings that cannot work.
+    """
+    reader = Reader(environ)
+    settings = read_server_settings(reader)
+    policy = read_policy(reader, hook_source())
+    reader.check()
+    start_logging(settings.log_level)
+    _log.info("settings", extra={"fields": {**settings.shown(), "policy": shown_policy(policy)}})
+    for name in reader.unknown(SETTING_PREFIX):
+        _log.warning("%s is no setting of the webhook; see gpufence-webhook --help", name)
+    metrics = Metrics(HOOKS)
+    certificate = CertificateWatch(settings.tls_dir, metrics.loads)
+    if settings.cluster == "none":
+        parts = _Parts(NoCluster(), certificate, metrics, Draining())
+        _serve(parts, policy, settings)
+        return
+    live = live_cluster(environ, policy, settings)
+    _add_cluster_gauges(metrics, live)
+    live.start()
+    try:
+        _serve(_Parts(live, certificate, metrics, Draining()), policy, settings)
+    finally:
+        live.stop()
+
+
+def hook_source() -> str:
+    """
+    Return the start-up hook's text, which travels in an annotation of the pods that ask for it.
+    """
+    return resources.files("webhook.hook").joinpath("sitecustomize.py").read_text(encoding="utf-8")
+
+
+def shown_policy(policy: Policy) -> str:
+    """
+    Return the policy for the log, without the long text of the hook.
+    """
+    return repr(replace(policy, hook_source=f"{len(policy.hook_source)} characters"))
+
+
+def live_cluster(
+    environ: Mapping[str, str], policy: Policy, settings: ServerSettings
+) -> LiveCluster:
+    """
+    Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none.
+    """
+    access = replace(
+        read_client_settings(environ, user_agent="gpufence-webhook"),
+        connect_timeout_seconds=settings.api_deadline_seconds,
+        pool_connections=THREADS,
+    )
+    return LiveCluster(connect(access), policy.default.units, settings.api_deadline_seconds)
+
+
+def _serve(parts: _Parts, policy: Policy, settings: ServerSettings) -> None:
+    _add_gauges(parts)
+    endpoint = Endpoint(hooks_of(parts.cluster, policy), parts.metrics, parts.draining)
+    sockets: list[socket] = []
+    try:
+        for setting, address in (
+            (LISTEN, settings.listen),
+            (STATUS_LISTEN, settings.status_listen),
+        ):
+            sockets.append(listen(setting, address))
+        parts.certificate.start()
+        serve(
+            Door(admission_app(endpoint), sockets[0], parts.certificate.context),
+            Door(status_app(parts.metrics, parts.troubles), sockets[1]),
+            parts.draining,
+            settings.drain_seconds,
+        )
+    finally:
+        parts.certificate.stop()
+        for each in sockets:
+            each.close()
+
+
+def _add_gauges(parts: _Parts) -> None:
+    add: Callable[..., None] = parts.metrics.add_gauge
+    add(
+        names.EXPIRY,
+        "Seconds until the serving certificate expires.",
+        parts.certificate.seconds_to_expiry,
+    )
+    add(names.READY, "Whether /readyz says yes.", lambda: not parts.troubles())
+
+
+def _add_cluster_gauges(metrics: Metrics, live: LiveCluster) -> None:
+    metrics.add_gauge(names.NODES, "GPU nodes that are known.", lambda: len(live.nodes))
+    metrics.add_gauge(
+        names.NAMESPACES, "Fenced namespaces that are known.", lambda: len(live.namespaces)
+    )
+    metrics.add_gauge(
+        names.SILENCE,
+        "Seconds since a watch of the cluster heard anything; bookmarks come every minute.",
+        live.silence_seconds,
+        "source",
+    )

@@ -1,0 +1,214 @@
+"""
+PURE. The envelope: an AdmissionReview of admission.k8s.io/v1 in, its answer out.
+
+Only the API server should ever call, but anybody in the cluster's network can: whatever is no
+review is told apart here, by a word for the metrics and a sentence that repeats nothing of it.
+A name that stands twice in one object counts by its last value, as it does to the API server.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from gpufence.errors import GpufenceError
+from webhook.outcome import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+JsonObject: TypeAlias = dict[str, Any]
+
+VERSION = "admission.k8s.io/v1"
+_DEEPEST = 200  # levels; a pod has about 20, and copying one takes several frames for each
+_LONGEST_UID = 256
+_HEAD = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":'
+
+
+class BadReviewError(GpufenceError):
+    """
+    Raised for a body that is no review of the expected kind; `sentence` may be shown to anybody.
+    """
+
+    def __init__(self, reason: str, sentence: str, uid: str = "") -> None:
+        super().__init__(sentence)
+        self.reason = reason
+        self.sentence = sentence
+        self.uid = uid
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """
+    What a path answers reviews of.
+    """
+
+    kind: str
+    resources: frozenset[tuple[str, str]]
+
+
+PODS = Expected("Pod", frozenset({("pods", "")}))
+BINDINGS = Expected("Binding", frozenset({("pods", "binding"), ("bindings", "")}))
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """
+    One question of the API server; `object` is as it came, unknown fields and all.
+    """
+
+    subject: Subject
+    object: JsonObject
+
+
+def read_review(body: bytes, expected: Expected) -> Review:
+    """
+    Read a review.
+
+    Raises:
+        BadReviewError: the body is anything else; whoever sent it is not the API server, or the
+            webhook configuration sends what this path is not for.
+
+    """
+    review = _parsed(body)
+    if review.get("apiVersion") != VERSION or review.get("kind") != "AdmissionReview":
+        _refuse("wrong-version", f"the body is not an AdmissionReview of {VERSION}")
+    request = review.get("request")
+    if not isinstance(request, dict):
+        _refuse("no-request", "the review has no request")
+    uid = request.get("uid")
+    if not isinstance(uid, str) or not 0 < len(uid) <= _LONGEST_UID:
+        _refuse("no-uid", "request.uid is missing or no text")
+    _check_subject(request, expected, uid)
+    item = request.get("object")
+    if not isinstance(item, dict):
+        _refuse("no-object", "request.object is missing", uid)
+    subject = Subject(
+        uid,
+        _text(request, "namespace", uid),
+        _text(request, "name", uid) or _name_of(item),
+        request.get("dryRun") is True,
+    )
+    return Review(subject, item)
+
+
+def write_allowed(
+    uid: str,
+    operations: Sequence[Mapping[str, Any]] = (),
+    warnings: Sequence[str] = (),
+    audit: Mapping[str, str] | None = None,
+) -> bytes:
+    """
+    Let the object through, changed by the operations if there are any.
+
+    The API server refuses a patch type without a patch, so both stand or neither.
+    """
+    parts = [_HEAD, json.dumps(uid).encode(), b',"allowed":true']
+    if operations:
+        patch = json.dumps(operations, separators=(",", ":")).encode()
+        parts += (b',"patchType":"JSONPatch","patch":"', b64encode(patch), b'"')
+    return b"".join((*parts, *_remarks(warnings, audit), b"}}"))
+
+
+def write_denied(
+    uid: str, message: str, warnings: Sequence[str] = (), audit: Mapping[str, str] | None = None
+) -> bytes:
+    """
+    Refuse the object; kubectl shows the message to the person who asked.
+    """
+    status = {"code": 403, "reason": "Forbidden", "message": message}
+    said = json.dumps(status, separators=(",", ":")).encode()
+    parts = (_HEAD, json.dumps(uid).encode(), b',"allowed":false,"status":', said)
+    return b"".join((*parts, *_remarks(warnings, audit), b"}}"))
+
+
+def _remarks(warnings: Sequence[str], audit: Mapping[str, str] | None) -> list[bytes]:
+    parts = []
+    if warnings:
+        parts += [b',"warnings":', json.dumps(list(warnings), separators=(",", ":")).encode()]
+    if audit:
+        parts += [b',"auditAnnotations":', json.dumps(audit, separators=(",", ":")).encode()]
+    return parts
+
+
+def _parsed(body: bytes) -> JsonObject:
+    try:
+        review = _DECODER.decode(body.decode())
+    except UnicodeDecodeError:
+        _refuse("not-utf8", "the body is not UTF-8")
+    except RecursionError:
+        _refuse("too-deep", f"the body is nested deeper than {_DEEPEST} levels")
+    except ValueError:
+        _refuse("not-json", "the body is not JSON")
+    if not isinstance(review, dict):
+        _refuse("not-object", "the body is not a JSON object")
+    # Brackets bound the depth from above at next to no cost; few pods have so many.
+    if body.count(b"{") + body.count(b"[") > _DEEPEST and _depth(review) > _DEEPEST:
+        _refuse("too-deep", f"the body is nested deeper than {_DEEPEST} levels")
+    return review
+
+
+def _depth(root: JsonObject) -> int:
+    level: list[Any] = [root]
+    depth = 0
+    while level:
+        depth += 1
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+    return depth
+
+
+def _check_subject(request: JsonObject, expected: Expected, uid: str) -> None:
+    if request.get("operation") != "CREATE":
+        _refuse("wrong-operation", "request.operation is not CREATE", uid)
+    kind = request.get("kind")
+    if not isinstance(kind, dict) or [
+        kind.get(part, "") for part in ("group", "version", "kind")
+    ] != [
+        "",
+        "v1",
+        expected.kind,
+    ]:
+        _refuse("wrong-kind", f"request.kind is not v1 {expected.kind}", uid)
+    resource = request.get("resource")
+    found = resource.get("resource") if isinstance(resource, dict) else None
+    part = request.get("subResource") or ""
+    if not isinstance(found, str) or not isinstance(part, str):
+        _refuse("wrong-resource", "request.resource is missing", uid)
+    if (found, part) not in expected.resources:
+        _refuse("wrong-resource", "request.resource is not what this path is for", uid)
+
+
+def _text(request: JsonObject, field: str, uid: str) -> str:
+    value = request.get(field, "")
+    if not isinstance(value, str):
+        _refuse("no-text", f"request.{field} is no text", uid)
+    return value
+
+
+def _name_of(item: JsonObject) -> str:
+    """
+    Return a name for the log: before the API server has made one of generateName, that.
+    """
+    metadata = item.get("metadata")
+    name = (
+        metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else ""
+    )
+    return name if isinstance(name, str) else ""
+
+
+def _refuse(reason: str, sentence: str, uid: str = "") -> NoReturn:
+    raise BadReviewError(reason, sentence, uid)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

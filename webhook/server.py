@@ -1,0 +1,150 @@
+"""
+Run both applications in one event loop, and end without losing a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+import uvloop
+
+from gpufence.errors import GpufenceError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterator
+
+    from fastapi import FastAPI
+
+# The API server keeps idle connections for 90 s. Were we to close one first, a request could meet
+# the closing on its way, and the API server does not send it again.
+KEEP_ALIVE_SECONDS = 150
+_LAST_ANSWERS_SECONDS = 5
+_log = logging.getLogger(__name__)
+
+
+class ListenError(GpufenceError):
+    """
+    Raised when an address cannot be listened on; the message names the setting.
+    """
+
+
+def listen(setting: str, address: tuple[str, int]) -> socket.socket:
+    """
+    Take an address, before anything else is started.
+    """
+    host, port = address
+    both = not host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both or ":" in host else socket.AF_INET
+    try:
+        return socket.create_server(
+            (host, port), family=family, backlog=1024, dualstack_ipv6=both, reuse_port=False
+        )
+    except OSError as error:
+        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        raise ListenError(
+            f"{setting}: cannot listen on {shown}: {error.strerror}; choose a free address"
+        ) from error
+
+
+class Draining:
+    """
+    Whether the end has begun: readiness and every answer say so.
+    """
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    def begin(self) -> None:
+        self._begun = True
+
+    def __call__(self) -> bool:
+        return self._begun
+
+
+class Door:
+    """
+    One application on one socket.
+    """
+
+    def __init__(
+        self, app: FastAPI, listener: socket.socket, context: ssl.SSLContext | None = None
+    ) -> None:
+        self.listener = listener
+        factory = None if context is None else (lambda _config, _default: context)
+        self.server = _Server(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_LAST_ANSWERS_SECONDS,
+                ssl_context_factory=factory,
+            )
+        )
+
+    @property
+    def address(self) -> str:
+        host, port, *_ = self.listener.getsockname()
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # two servers share the process: its signals are handled in one place, below
+
+
+def serve(admission: Door, status: Door, draining: Draining, drain_seconds: float) -> None:
+    """
+    Serve until SIGTERM or SIGINT; a second signal ends the draining.
+    """
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(admission, status, draining, drain_seconds))
+
+
+async def _serve(admission: Door, status: Door, draining: Draining, drain_seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    signals: asyncio.Queue[str] = asyncio.Queue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.put_nowait, number.name)
+    doors = (admission, status)
+    tasks = [asyncio.create_task(each.server.serve([each.listener])) for each in doors]
+    try:
+        while not all(each.server.started for each in doors):
+            if any(task.done() for task in tasks):
+                return  # it failed; waiting for it below raises why
+            await asyncio.sleep(0.01)
+        _log.info(
+            "serving",
+            extra={"fields": {"listen": admission.address, "statusListen": status.address}},
+        )
+        name = await signals.get()
+        draining.begin()
+        _log.info("%s: serving for %g s more, not ready for new connections", name, drain_seconds)
+        await _or_signal(signals, drain_seconds)
+    finally:
+        for each in doors:
+            each.server.should_exit = True
+        await asyncio.gather(*tasks)
+    _log.info("ended")
+
+
+async def _or_signal(signals: asyncio.Queue[str], seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await signals.get()
+    except TimeoutError:
+        return

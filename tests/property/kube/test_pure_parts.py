@@ -74,7 +74,7 @@ def test_any_answer_is_an_object_or_an_error(status: int, body: bytes, wait: str
     try:
         assert isinstance(read_reply("GET /x", reply), dict)
     except KubeError as error:
-        assert len(str(error).splitlines()) == 1  # noqa: PT017 (either outcome is fine)
+        assert len(str(error).splitlines()) == 1
 
 
 @given(line=st.binary() | values.map(lambda value: json.dumps(value).encode()))

@@ -39,7 +39,7 @@ COMMANDS = (
         "simulator.workload.__main__",
         "be a process that uses memory of a simulated card",
     ),
-    Command("node", "simulator.node", "be a node that runs pods as local processes"),
+    Command("node", "simulator.node.__main__", "be a node that runs pods as local processes"),
 )
 
 

@@ -1,0 +1,36 @@
+"""
+What keeps a pod, or the node itself, from running.
+
+    NodeError              anything below; the message says what to do
+      NotYetError          a container cannot start as things are: shown as waiting, tried again
+      RefusedPodError      the pod can never run here: its phase becomes Failed
+      SetupError           the node cannot begin: its files or its cards are not as asked for
+"""
+
+from __future__ import annotations
+
+from gpufence.errors import GpufenceError
+
+
+class NodeError(GpufenceError):
+    """
+    Covers every way in which the simulated node can fail its pods or its caller.
+    """
+
+
+class NotYetError(NodeError):
+    """
+    Raised with the kubelet's own words where a variable or a volume has no source yet.
+    """
+
+
+class RefusedPodError(NodeError):
+    """
+    Raised for a pod that no amount of waiting lets run here.
+    """
+
+
+class SetupError(NodeError):
+    """
+    Raised before the node is registered when it cannot be as it was asked for.
+    """

@@ -29,27 +29,24 @@ def allows(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
         return pod.node_name == name
     if any(labels.get(key) != value for key, value in pod.node_selector.items()):
         return False
+    terms = required_terms(pod)
+    return terms is None or any(_matches(term, name, labels) for term in terms)
+
+
+def required_terms(pod: Pod) -> list[Object] | None:
+    """
+    Return the terms of which a node must match one; None where the pod requires nothing.
+    """
     required = pod.affinity.get(_REQUIRED)
     if required is None:
-        return True
-    terms = objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
-    return any(_matches(term, name, labels) for term in terms)
+        return None
+    return objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
 
 
-def _matches(term: Object, name: str, labels: Mapping[str, str]) -> bool:
+def holds(requirement: Object, labels: Mapping[str, str]) -> bool:
     """
-    Tell whether every requirement of a term holds; an empty term matches no node.
+    Tell whether one requirement holds for a node of these labels.
     """
-    by_label = objects(term.get("matchExpressions"), "matchExpressions")
-    by_field = objects(term.get("matchFields"), "matchFields")
-    fields = {"metadata.name": name}
-    return bool(by_label or by_field) and (
-        all(_holds(item, labels) for item in by_label)
-        and all(_holds(item, fields) for item in by_field)
-    )
-
-
-def _holds(requirement: Object, labels: Mapping[str, str]) -> bool:
     key = as_text(requirement.get("key"), "key")
     values = [as_text(item, "values") for item in as_list(requirement.get("values"), "values")]
     value = labels.get(key)
@@ -68,6 +65,19 @@ def _holds(requirement: Object, labels: Mapping[str, str]) -> bool:
             return _compared(value, values) < 0
         case _:
             return False
+
+
+def _matches(term: Object, name: str, labels: Mapping[str, str]) -> bool:
+    """
+    Tell whether every requirement of a term holds; an empty term matches no node.
+    """
+    by_label = objects(term.get("matchExpressions"), "matchExpressions")
+    by_field = objects(term.get("matchFields"), "matchFields")
+    fields = {"metadata.name": name}
+    return bool(by_label or by_field) and (
+        all(holds(item, labels) for item in by_label)
+        and all(holds(item, fields) for item in by_field)
+    )
 
 
 def _compared(value: str | None, bounds: list[str]) -> int:

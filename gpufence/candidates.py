@@ -36,15 +36,22 @@ def candidate_nodes(pod: Pod, nodes: Iterable[GpuNode]) -> Iterator[GpuNode]:
     """
     Yield the nodes that offer every GPU resource of the pod and that its selectors allow.
     """
-    wanted = frozenset(
+    wanted = wanted_resources(pod)
+    for node in nodes:
+        if wanted <= node.resources and allows(pod, node.name, node.labels):
+            yield node
+
+
+def wanted_resources(pod: Pod) -> frozenset[str]:
+    """
+    Return the GPU resources of a pod under the names by which nodes advertise them.
+    """
+    return frozenset(
         resource
         for container in pod.containers
         for resource in container.limits
         if resource in names.GPU_RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
     )
-    for node in nodes:
-        if wanted <= node.resources and allows(pod, node.name, node.labels):
-            yield node
 
 
 def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice, ...]:

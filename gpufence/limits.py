@@ -82,6 +82,19 @@ def read_limits(
     Work out a pod's limits from what it declares, what its annotations say and where it runs.
     """
     said = read_declaration(pod, place.units)
+    return limits_on(said, pod, wishes, namespace, place.card_bytes)
+
+
+def limits_on(
+    said: Declared | Undeclared | Unreadable,
+    pod: Pod,
+    wishes: Wishes,
+    namespace: NamespaceWords,
+    card_bytes: int | None,
+) -> Limits | Undeclared | Unreadable:
+    """
+    Work out the limits of a declaration on one card: for those who compare cards of equal units.
+    """
     if isinstance(said, Unreadable):
         return said
     granted = wishes.memory_bytes is not None or bool(wishes.memory_of)
@@ -94,7 +107,7 @@ def read_limits(
         said = _by_annotation(pod, wishes)
     elif said.implied and broken and not granted:
         return Unreadable(broken[0])
-    parts = _parts(pod, wishes, said, place, granted=granted)
+    parts = _parts(pod, wishes, said, card_bytes, granted=granted)
     if isinstance(parts, Unreadable):
         return parts
     return _fit(pod, said, parts, wishes, namespace)
@@ -112,7 +125,7 @@ def _by_annotation(pod: Pod, wishes: Wishes) -> Declared:
 
 
 def _parts(
-    pod: Pod, wishes: Wishes, said: Declared, place: Place, *, granted: bool
+    pod: Pod, wishes: Wishes, said: Declared, card_bytes: int | None, *, granted: bool
 ) -> dict[str, int | None] | Unreadable:
     """
     Give each container the smallest of what it declares, its own key and its share of the pod's.
@@ -127,7 +140,7 @@ def _parts(
         word = wishes.memory_of.get(name, shares.get(name))
         if granted and said.implied and word is None:
             return _without_amount(name)
-        parts[name] = _smaller(amount, word, place.card_bytes, implied=granted and said.implied)
+        parts[name] = _smaller(amount, word, card_bytes, implied=granted and said.implied)
     return parts
 
 

@@ -1,0 +1,113 @@
+"""
+What is read of a pod, and who runs together in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpufence.errors import InvalidError
+from gpufence.pods import Container, Kind, read_pod
+from tests.builders import container, pod, sidecar
+
+if TYPE_CHECKING:
+    from gpufence.shape import Object
+
+
+def names_of(phases: tuple[tuple[Container, ...], ...]) -> list[list[str]]:
+    return [[item.name for item in phase] for phase in phases]
+
+
+def test_a_container_knows_its_kind_and_place() -> None:
+    """
+    Errors can name where in the pod a container stands.
+    """
+    said = read_pod(pod(container("main", cpu="1"), init=[sidecar("proxy"), container("fetch")]))
+
+    assert [
+        ("proxy", Kind.SIDECAR, "spec.initContainers[0]"),
+        ("fetch", Kind.INIT, "spec.initContainers[1]"),
+        ("main", Kind.REGULAR, "spec.containers[0]"),
+    ] == [(item.name, item.kind, item.field) for item in said.containers]
+    assert {"cpu": "1"} == said.containers[2].limits
+
+
+def test_the_fields_that_choose_a_node_are_read() -> None:
+    """
+    Node name, selector, node affinity and claims of devices are read as they stand.
+    """
+    said = read_pod(
+        pod(
+            nodeName="node-1",
+            nodeSelector={"zone": "a"},
+            affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
+            resourceClaims=[{"name": "gpu"}],
+        )
+    )
+
+    assert "node-1" == said.node_name
+    assert {"zone": "a"} == said.node_selector
+    assert {"requiredDuringSchedulingIgnoredDuringExecution": {}} == said.affinity
+    assert said.has_resource_claims
+
+
+def test_an_empty_object_is_an_empty_pod() -> None:
+    """
+    Every field may be absent.
+    """
+    said = read_pod({})
+
+    assert ((), "", {}, False) == (
+        said.containers,
+        said.node_name,
+        said.annotations,
+        said.has_resource_claims,
+    )
+
+
+def test_regular_containers_run_with_all_sidecars() -> None:
+    """
+    The pod's life is every regular container beside every sidecar.
+    """
+    said = read_pod(pod(container("a"), container("b"), init=[sidecar("proxy")]))
+
+    assert [["proxy", "a", "b"]] == names_of(said.phases)
+
+
+def test_an_init_container_runs_with_the_sidecars_before_it() -> None:
+    """
+    A sidecar that is started later does not count beside an earlier init container.
+    """
+    said = read_pod(
+        pod(container("main"), init=[container("one"), sidecar("proxy"), container("two")])
+    )
+
+    assert [["proxy", "main"], ["one"], ["proxy", "two"]] == names_of(said.phases)
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ({"metadata": []}, "metadata"),
+        ({"metadata": {"annotations": {"a": 1}}}, "metadata.annotations[a]"),
+        ({"spec": {"containers": {}}}, "spec.containers"),
+        ({"spec": {"containers": [{"name": 1}]}}, "spec.containers[0].name"),
+        ({"spec": {"initContainers": [1]}}, "spec.initContainers[0]"),
+        (
+            {"spec": {"containers": [{"resources": {"limits": []}}]}},
+            "spec.containers[0].resources.limits",
+        ),
+        ({"spec": {"nodeSelector": {"a": None, "b": 1}}}, "spec.nodeSelector[b]"),
+        ({"spec": {"affinity": "x"}}, "spec.affinity"),
+    ],
+)
+def test_what_is_no_pod_is_refused_with_its_field(raw: Object, field: str) -> None:
+    """
+    A value of the wrong shape is named by its path.
+    """
+    with pytest.raises(InvalidError) as caught:
+        read_pod(raw)
+
+    assert field == caught.value.problem.field

@@ -4,7 +4,8 @@ Kubernetes quantities as exact integers.
 The API server rewrites what users type (`0.9Gi` becomes `966367641600m`), extended resources arrive
 in every spelling Kubernetes accepts, and an enforcer that reads a malformed limit as zero or as "no
 limit" is worse than none. So this reader accepts what `resource.ParseQuantity` accepts, counts in
-integers only, and raises on everything else.
+integers only, and raises on everything else. It is stricter in two ways: text without any digit
+(Kubernetes reads "Mi" as zero) and numbers or exponents of absurd length raise too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ LARGEST = 2**63 - 1
 """What the API server itself can count to; anything above is nobody's memory."""
 
 _MOST_DIGITS = 64
+_PLAIN_DIGITS = 18
 _LARGEST_EXPONENT = 40
 _SHAPE = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -54,7 +56,11 @@ def read_nano(value: object, field: str) -> int:
 def read_count(value: object, field: str) -> int:
     """
     Read a quantity that must be a whole number of at least zero, as extended resources are.
+
+    The API server hands them out as plain digits, which need no more than `int`.
     """
+    if isinstance(value, str) and len(value) <= _PLAIN_DIGITS and _is_plain(value):
+        return int(value)
     amount, rest = divmod(_positive(value, field), NANO)
     if rest:
         raise _invalid(
@@ -85,6 +91,10 @@ def write_mebibytes(amount: int) -> str:
     Render bytes as whole MiB, rounded down: for people, not for reading back.
     """
     return f"{amount // MIB}Mi"
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _positive(value: object, field: str) -> int:

@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
+_MOST_DIGITS = 20
 
 
 class Reader:
@@ -51,7 +52,8 @@ class Reader:
 
     def integer(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
         text = self.text(name, str(default))
-        if text.isascii() and text.isdigit() and least <= int(text[:12]) <= most:
+        plain = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+        if plain and least <= int(text) <= most:
             return int(text)
         remedy = f"write a whole number from {least} to {most}"
         return self._wrong(name, text, "is out of place", remedy, default)
@@ -85,7 +87,8 @@ class Reader:
         """
         text = self.text(name, default)
         host, colon, port = text.rpartition(":")
-        if colon and port.isascii() and port.isdigit() and int(port[:6]) < 2**16:
+        plain = port.isascii() and port.isdigit() and len(port) <= _MOST_DIGITS
+        if colon and plain and int(port) < 2**16:
             return host.removeprefix("[").removesuffix("]"), int(port)
         remedy = f"write host:port, such as {default}"
         return self._wrong(name, text, "is not an address", remedy, ("", 0))

@@ -17,13 +17,14 @@ from gpufence.errors import InvalidError, Problem, UnknownVersionError
 Object: TypeAlias = Mapping[str, object]
 
 _NOTHING: Object = {}
+_TEXT_KEYS = {str}
 _MOST_DIGITS = 20
 
 
 def as_object(value: object, field: str) -> Object:
     if value is None:
         return _NOTHING
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+    if isinstance(value, (dict, Mapping)) and set(map(type, value)) <= _TEXT_KEYS:
         return value
     raise InvalidError(Problem(field, repr(value), "is not an object", "write keys and values"))
 
@@ -73,8 +74,9 @@ def whole_number(text: str, field: str, *, least: int = 1, most: int = 2**31) ->
     """
     Read a plain decimal number, as annotations and labels carry them.
     """
-    if text.isascii() and text.isdigit() and least <= int(text[:_MOST_DIGITS]) <= most:
-        return int(text[:_MOST_DIGITS])
+    plain = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    if plain and least <= int(text) <= most:
+        return int(text)
     raise InvalidError(
         Problem(
             field, text, "is not a usable whole number", f"write a number from {least} to {most}"

@@ -35,7 +35,7 @@ class Problem:
 
     @property
     def sentence(self) -> str:
-        return f"{self.field}: {shown(self.value)} {self.reason}; {self.remedy}"
+        return _printable(f"{self.field}: {shown(self.value)} {self.reason}; {self.remedy}")
 
 
 def shown(value: object) -> str:
@@ -45,7 +45,11 @@ def shown(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
     if len(text) > SHOWN_CHARACTERS:
         text = f"{text[:SHOWN_CHARACTERS]}..."
-    return '"' + "".join(char if char.isprintable() else "?" for char in text) + '"'
+    return f'"{_printable(text)}"'
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 class GpufenceError(Exception):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpufence.pods import Pod
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,63}")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -82,8 +82,13 @@ def _matches(term: Object, name: str, labels: Mapping[str, str]) -> bool:
 
 def _compared(value: str | None, bounds: list[str]) -> int:
     """
-    Compare as Kubernetes does, whole numbers only; 0 (neither) where one of them is none.
+    Compare as Kubernetes does, whole numbers of 64 bits only; 0 (neither) where one is none.
     """
-    left = _WHOLE.fullmatch(value or "")
-    right = _WHOLE.fullmatch(bounds[0] if len(bounds) == 1 else "")
-    return int(left[0]) - int(right[0]) if left and right else 0
+    left = _whole(value or "")
+    right = _whole(bounds[0] if len(bounds) == 1 else "")
+    return left - right if left is not None and right is not None else 0
+
+
+def _whole(text: str) -> int | None:
+    number = int(text) if _WHOLE.fullmatch(text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None

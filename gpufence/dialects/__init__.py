@@ -61,7 +61,7 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
     except InvalidError as error:
         return Unreadable(error.problem, never_runs=isinstance(error, NeverRunsError))
     if len(found) > 1:
-        systems = ", ".join(said.dialect for said in found)
+        systems = ", ".join(f"{said.dialect} ({said.basis})" for said in found)
         return Unreadable(
             Problem(
                 "resources.limits",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpufence.dialects.model import Claim, Declared, Dialect, Sum, Units, amount_of, requested
 from gpufence.errors import InvalidError, Problem
-from gpufence.names import GPUSHARE_MEMORY
+from gpufence.names import GPUSHARE_COUNT, GPUSHARE_MEMORY
 from gpufence.pods import Kind
 from gpufence.quantity import GIB, write_bytes
 
@@ -27,7 +27,7 @@ def read(pod: Pod, units: Units) -> Declared | None:
                 GPUSHARE_MEMORY,
                 str(found[0][1][GPUSHARE_MEMORY]),
                 "has no certain unit: the node's figures fit neither GiB nor MiB",
-                "let the node agent run there, or set GPUFENCE_GPUSHARE_UNIT",
+                f"compare its allocatable {GPUSHARE_MEMORY} and {GPUSHARE_COUNT} with its cards",
             )
         )
     claims = tuple(

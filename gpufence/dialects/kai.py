@@ -56,7 +56,7 @@ def _memory(text: str) -> Amount:
             Problem(
                 field,
                 text,
-                "is not a bare number of MiB, which KAI ignores without a word",
+                "is no usable number of bare MiB, and KAI ignores such without a word",
                 'write the MiB alone, such as "4096"',
             )
         ) from error

@@ -144,15 +144,15 @@ def requested(pod: Pod, *resources: str) -> Iterator[tuple[Container, dict[str, 
     Zero counts as not asked for, as it does to Kubernetes.
     """
     for container in pod.containers:
-        counts = {}
-        for resource in resources:
-            if resource in container.limits:
-                field = f"{container.field}.resources.limits[{resource}]"
-                count = read_count(container.limits[resource], field)
-                if count:
-                    counts[resource] = count
-        if counts:
-            yield container, counts
+        asked = [resource for resource in resources if resource in container.limits]
+        if asked:
+            field = f"{container.field}.resources.limits"
+            counts = {
+                item: read_count(container.limits[item], f"{field}[{item}]") for item in asked
+            }
+            wanted = {item: count for item, count in counts.items() if count}
+            if wanted:
+                yield container, wanted
 
 
 def amount_of(container: Container, resource: str, units: int, unit_bytes: int) -> Amount:

@@ -132,10 +132,10 @@ def _processes(text: str, field_name: str) -> int:
     return whole_number(text, field_name, most=MOST_PROCESSES)
 
 
-def _container_of(key: str) -> str:
+def _container_of(key: str) -> str | None:
     if key.startswith(names.MEMORY_OF_CONTAINER):
-        return key.removeprefix(names.MEMORY_OF_CONTAINER)
-    return ""
+        return key.removeprefix(names.MEMORY_OF_CONTAINER) or None
+    return None
 
 
 def _memory_of(
@@ -156,11 +156,12 @@ def _memory_of(
 
 
 def _unknown(annotations: Mapping[str, str]) -> list[Problem]:
-    known = {*names.USER_KEYS, *names.WRITTEN_KEYS}
+    known = ", ".join(names.USER_KEYS)
+    pod_keys = {*names.USER_KEYS, *names.WRITTEN_KEYS}
     return [
-        Problem(key, text, "is no annotation of gpufence", f"known: {', '.join(names.USER_KEYS)}")
+        Problem(key, text, "is for a key that does nothing on a pod", f"those that do: {known}")
         for key, text in sorted(annotations.items())
-        if key.startswith(names.PREFIX) and key not in known and not _container_of(key)
+        if key.startswith(names.PREFIX) and key not in pod_keys and not _container_of(key)
     ]
 
 

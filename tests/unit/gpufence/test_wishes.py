@@ -1,0 +1,214 @@
+"""
+What users write on pods and namespaces.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufence import names
+from gpufence.quantity import GIB, MIB
+from gpufence.wishes import (
+    Headroom,
+    NamespaceWords,
+    Wishes,
+    defaults_from,
+    read_namespace,
+    read_wishes,
+)
+
+MAIN = frozenset({"main"})
+
+
+def test_a_pod_without_words_wishes_nothing() -> None:
+    """
+    Every wish has its default.
+    """
+    assert Wishes() == read_wishes({"team": "a"}, MAIN)
+
+
+def test_every_wish_is_read() -> None:
+    """
+    All annotations that a user may set become typed values.
+    """
+    wishes = read_wishes(
+        {
+            names.MEMORY: "6Gi",
+            "gpufence.io/memory.main": "2Gi",
+            names.PROCESSES_PER_CARD: "3",
+            names.HEADROOM: "auto",
+            names.PYTHON_HOOK: "enabled",
+            names.ARGS: "enabled",
+            names.GROWTH: "enabled",
+            names.INJECT: "disabled",
+            names.FRAMEWORK: "vllm",
+        },
+        MAIN,
+    )
+
+    assert (
+        Wishes(
+            memory_bytes=6 * GIB,
+            memory_of={"main": 2 * GIB},
+            processes=3,
+            headroom=Headroom.AUTO,
+            python_hook=True,
+            args=True,
+            growth=True,
+            inject=False,
+            framework="vllm",
+        )
+        == wishes
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "sentence"),
+    [
+        (
+            names.MEMORY,
+            "6GB",
+            "is not a Kubernetes quantity; write a number with an optional suffix",
+        ),
+        (names.MEMORY, "6", "is under 1 MiB; write an amount with its unit, such as 6Gi"),
+        (names.MEMORY, "1023Ki", "is under 1 MiB; write an amount with its unit, such as 6Gi"),
+        ("gpufence.io/memory.main", "-1Gi", "is negative; write an amount above zero"),
+        (
+            names.PROCESSES_PER_CARD,
+            "0",
+            "is not a usable whole number; write a number from 1 to 1024",
+        ),
+        (names.PROCESSES_PER_CARD, "1025", "is not a usable whole number; write a number from"),
+        (names.HEADROOM, "none", "is not a choice; write one of factor, auto"),
+        (names.ARGS, "true", "is not a choice; write one of enabled, disabled"),
+    ],
+)
+def test_an_unreadable_wish_is_kept_as_a_problem(key: str, text: str, sentence: str) -> None:
+    """
+    A mistake is told with its key, value and remedy, and the default stands in its place.
+    """
+    wishes = read_wishes({key: text}, MAIN)
+
+    (problem,) = wishes.unreadable
+    assert Wishes(unreadable=(problem,)) == wishes
+    assert problem.sentence.startswith(f'metadata.annotations[{key}]: "{text}" {sentence}')
+
+
+def test_the_smallest_amount_is_one_mebibyte() -> None:
+    """
+    One MiB is still an amount.
+    """
+    assert MIB == read_wishes({names.MEMORY: "1Mi"}, MAIN).memory_bytes
+
+
+@pytest.mark.parametrize("text", ["enabled", ""])
+def test_only_disabled_turns_injection_off(text: str) -> None:
+    """
+    Leaving containers alone needs the very word.
+    """
+    wishes = read_wishes({names.INJECT: text}, MAIN)
+
+    assert wishes.inject
+    assert () == wishes.unreadable
+
+
+def test_an_amount_for_a_container_that_is_not_there_is_noted() -> None:
+    """
+    A misspelt container does nothing, and its owner is told which ones there are.
+    """
+    wishes = read_wishes({"gpufence.io/memory.mian": "2Gi"}, frozenset({"main", "log"}))
+
+    assert {} == wishes.memory_of
+    assert [
+        (
+            'gpufence.io/memory.mian: "2Gi" is for a container the pod does not have; '
+            "end the key with one of log, main"
+        )
+    ] == [note.sentence for note in wishes.notes]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["gpufence.io/memroy", "gpufence.io/max-memory", "gpufence.io/mode", "gpufence.io/memory."],
+)
+def test_a_key_that_does_nothing_on_a_pod_is_noted(key: str) -> None:
+    """
+    A misspelt key, or one that belongs on the namespace, is told together with those that work.
+    """
+    (note,) = read_wishes({key: "x"}, MAIN).notes
+
+    assert note.sentence.startswith(
+        f'{key}: "x" is for a key that does nothing on a pod; those that do: gpufence.io/memory, '
+    )
+
+
+def test_keys_that_gpufence_writes_are_not_noted() -> None:
+    """
+    A second pass over our own work finds nothing to complain about.
+    """
+    written = dict.fromkeys((*names.WRITTEN_KEYS, f"{names.ENV_PREFIX}s0"), "x")
+
+    assert () == read_wishes(written, MAIN).notes
+
+
+def test_a_container_without_name_swallows_no_annotation() -> None:
+    """
+    A pod that the API server has yet to refuse for its nameless container confuses nobody.
+    """
+    nameless = frozenset({""})
+
+    assert Wishes() == read_wishes({"team": "a"}, nameless)
+    assert {} == defaults_from({"team": "a"}, {}, nameless)
+
+
+def test_a_namespace_has_words_of_its_own() -> None:
+    """
+    Ceiling and implied limits are the namespace's to say.
+    """
+    assert NamespaceWords(max_memory_bytes=8 * GIB, implied_limits=True) == read_namespace(
+        {names.MAX_MEMORY: "8Gi", names.IMPLIED_LIMITS: "enabled", "team": "a"}
+    )
+
+
+def test_unreadable_words_of_a_namespace_are_kept() -> None:
+    """
+    A namespace's mistakes are told, too.
+    """
+    words = read_namespace({names.MAX_MEMORY: "lots", names.IMPLIED_LIMITS: "yes"})
+
+    assert [names.MAX_MEMORY, names.IMPLIED_LIMITS] == [
+        problem.field.removeprefix("metadata.annotations[").removesuffix("]")
+        for problem in words.unreadable
+    ]
+
+
+def test_a_namespaces_words_are_defaults_of_its_pods() -> None:
+    """
+    What the pod does not say and a pod may say, the namespace says; nothing else is copied.
+    """
+    namespace = {
+        names.MEMORY: "6Gi",
+        names.HEADROOM: "auto",
+        names.ARGS: "enabled",
+        "gpufence.io/memory.main": "4Gi",
+        "gpufence.io/memory.other": "1Gi",
+        names.MAX_MEMORY: "8Gi",
+        names.PLAN: "{}",
+        "team": "a",
+    }
+
+    assert {
+        names.MEMORY: "6Gi",
+        names.ARGS: "enabled",
+        "gpufence.io/memory.main": "4Gi",
+    } == defaults_from(namespace, {names.HEADROOM: "factor"}, MAIN)
+
+
+@pytest.mark.parametrize("own", [names.MEMORY, "gpufence.io/memory.main"])
+def test_a_pod_with_an_amount_of_its_own_takes_none_of_the_namespaces(own: str) -> None:
+    """
+    Amounts of a pod and of its namespace never mix.
+    """
+    namespace = {names.MEMORY: "6Gi", "gpufence.io/memory.main": "4Gi", names.ARGS: "enabled"}
+
+    assert {names.ARGS: "enabled"} == defaults_from(namespace, {own: "1Gi"}, MAIN)

@@ -102,7 +102,7 @@ def limits_on(
     if isinstance(said, Undeclared):
         if broken and not granted:
             return Unreadable(broken[0])
-        if not granted:
+        if not granted or not pod.containers:
             return said
         said = _by_annotation(pod, wishes)
     elif said.implied and broken and not granted:
@@ -115,12 +115,16 @@ def limits_on(
 
 def _by_annotation(pod: Pod, wishes: Wishes) -> Declared:
     """
-    Take a pod without any GPU resource at its word: the containers named, else the regular ones.
+    Take a pod without any GPU resource at its word: the containers named, and the regular ones
+    where there is an amount for the pod.
     """
-    chosen = [item for item in pod.containers if item.name in wishes.memory_of] or [
-        item for item in pod.containers if item.kind is Kind.REGULAR
+    shared = wishes.memory_bytes is not None
+    chosen = [
+        item
+        for item in pod.containers
+        if item.name in wishes.memory_of or (shared and item.kind is Kind.REGULAR)
     ]
-    claims = tuple(Claim(item.name, WHOLE_CARD) for item in chosen)
+    claims = tuple(Claim(item.name, WHOLE_CARD) for item in chosen or pod.containers)
     return Declared(Dialect.ANNOTATION, claims, "the pod's own annotation", implied=True)
 
 

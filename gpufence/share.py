@@ -97,15 +97,16 @@ def smallest_limit(terms: Terms) -> int:
 
 def write_fraction(part: int, whole: int) -> str:
     """
-    Render part / whole with six decimals, rounded down.
+    Render part / whole with six decimals, rounded down; never zero and never above one.
 
     Where six decimals would say zero, as many more are written as it takes to say more than zero.
     """
+    counted = min(max(part, 1), whole)
     decimals = 6
-    digits = part * _MILLION // whole
+    digits = counted * _MILLION // whole
     while not digits:
         decimals += 1
-        digits = part * 10**decimals // whole
+        digits = counted * 10**decimals // whole
     scale = 10**decimals
     return f"{digits // scale}.{digits % scale:0{decimals}d}"
 

@@ -1,0 +1,166 @@
+"""
+From a limit to what a framework is told.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufence.quantity import GIB, MIB
+from gpufence.share import (
+    LEAST_ALLOWANCE,
+    Allowance,
+    Terms,
+    allowance,
+    original_fraction,
+    reserve_bytes,
+    smallest_limit,
+    write_fraction,
+)
+from gpufence.wishes import Headroom
+from tests.builders import A100_BYTES, T4_BYTES
+
+
+def terms(
+    reserve_mebibytes: int = 512, processes: int = 1, headroom: Headroom = Headroom.FACTOR
+) -> Terms:
+    return Terms(reserve_mebibytes * MIB, processes, headroom)
+
+
+@pytest.mark.parametrize(
+    ("capability", "tensorflow", "cards", "mebibytes"),
+    [
+        ((7, 5), False, 1, 512),
+        ((8, 0), False, 1, 640),
+        ((8, 9), False, 1, 640),
+        (None, False, 1, 640),
+        ((9, 0), False, 1, 768),
+        ((12, 0), False, 1, 768),
+        ((7, 5), True, 1, 768),
+        ((7, 5), False, 2, 1280),
+        ((9, 0), True, 8, 1792),
+    ],
+)
+def test_the_reserve_follows_the_card_and_the_framework(
+    capability: tuple[int, int] | None, *, tensorflow: bool, cards: int, mebibytes: int
+) -> None:
+    """
+    Newer cards, TensorFlow and several cards need more outside the allocator.
+    """
+    assert mebibytes * MIB == reserve_bytes(capability, tensorflow=tensorflow, cards=cards)
+
+
+def test_the_factor_is_seven_tenths() -> None:
+    """
+    Three tenths of a limit are left to what no framework counts.
+    """
+    assert 7 * GIB == allowance(10 * GIB, T4_BYTES, terms()).bytes
+
+
+def test_the_reserve_counts_where_it_is_more_than_three_tenths() -> None:
+    """
+    A small limit leaves its contexts their room.
+    """
+    assert 512 * MIB == allowance(GIB, T4_BYTES, terms(512)).bytes
+
+
+def test_processes_share_what_is_left() -> None:
+    """
+    Each of three processes has a third, and each has its own context.
+    """
+    assert 512 * MIB == allowance(3 * GIB, T4_BYTES, terms(512, processes=3)).bytes
+
+
+@pytest.mark.parametrize(
+    ("limit", "mebibytes"), [(2 * GIB, 1433), (5 * GIB, 3584), (10 * GIB, 8704), (38 * GIB, 37376)]
+)
+def test_automatic_headroom_stops_at_one_and_a_half_gibibytes(limit: int, mebibytes: int) -> None:
+    """
+    Up to 5 GiB automatic headroom equals the factor, above it stays at 1.5 GiB.
+    """
+    found = allowance(limit, A100_BYTES, terms(headroom=Headroom.AUTO))
+
+    assert mebibytes == found.bytes // MIB
+
+
+def test_automatic_headroom_makes_room_for_all_contexts() -> None:
+    """
+    Many contexts need more than 1.5 GiB.
+    """
+    found = allowance(10 * GIB, A100_BYTES, terms(640, processes=4, headroom=Headroom.AUTO))
+
+    assert (10 * GIB - 4 * 640 * MIB) // 4 == found.bytes
+
+
+def test_a_limit_counts_as_no_more_than_the_card() -> None:
+    """
+    Nobody gets a share of memory that is not there.
+    """
+    assert allowance(T4_BYTES, T4_BYTES, terms()) == allowance(99 * GIB, T4_BYTES, terms())
+
+
+@pytest.mark.parametrize("headroom", list(Headroom))
+@pytest.mark.parametrize("processes", [1, 2, 7])
+@pytest.mark.parametrize("reserve", [0, 512, 1792])
+def test_the_smallest_limit_is_just_enough(
+    headroom: Headroom, processes: int, reserve: int
+) -> None:
+    """
+    The limit that a refusal names works, and one MiB less does not.
+    """
+    conditions = terms(reserve, processes, headroom)
+    limit = smallest_limit(conditions)
+
+    assert not allowance(limit, 999 * GIB, conditions).starved
+    assert allowance(limit - MIB, 999 * GIB, conditions).starved
+
+
+@pytest.mark.parametrize(
+    ("limit", "processes", "size"),
+    [(600 * MIB, 1, LEAST_ALLOWANCE), (GIB, 16, 64 * MIB), (MIB, 1, MIB), (3, 7, 1)],
+)
+def test_a_starved_process_gets_the_least_that_starts(
+    limit: int, processes: int, size: int
+) -> None:
+    """
+    A limit too small for its contexts yields 128 MiB, at most its share of the limit, never zero.
+    """
+    assert Allowance(size, 1, starved=True) == allowance(limit, T4_BYTES, terms(512, processes))
+
+
+def test_a_fraction_is_rounded_once() -> None:
+    """
+    Seven tenths of 3 GiB of a T4 are exactly fourteen hundredths.
+    """
+    assert "0.140000" == allowance(3 * GIB, T4_BYTES, terms()).fraction_of(T4_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (1, 3, "0.333333"),
+        (2, 3, "0.666666"),
+        (1, 1, "1.000000"),
+        (3, 2, "1.000000"),
+        (1, 10**6, "0.000001"),
+        (1, 3 * 10**6, "0.0000003"),
+        (1, 192 * GIB, "0.000000000004"),
+        (0, 10**6, "0.000001"),
+    ],
+)
+def test_a_fraction_is_never_zero_and_never_above_one(part: int, whole: int, text: str) -> None:
+    """
+    Six decimals rounded down, more where they would say zero, which means "no limit" to most.
+    """
+    assert text == write_fraction(part, whole)
+
+
+@pytest.mark.parametrize(
+    ("limit", "card", "fraction"),
+    [(GIB, 15 * GIB, 0.0), (GIB, 11 * GIB, 0.1), (3803 * MIB, 7606 * MIB, 0.3)],
+)
+def test_the_original_rule_loses_small_limits(limit: int, card: int, fraction: float) -> None:
+    """
+    One decimal says "no cap" to a fifteenth of a card and more than the limit to an eleventh.
+    """
+    assert fraction == original_fraction(limit, card)

@@ -48,6 +48,8 @@ def read_node(node: Object, defaults: Units) -> GpuNode | None:
     offered = _offered(as_object(status.get("allocatable"), "status.allocatable"))
     if not offered:
         return None
+    # A broken device leaves allocatable, not capacity, and the unit does not change with it.
+    figures = offered | _offered(as_object(status.get("capacity"), "status.capacity"))
     said = _said(annotations.get(names.CARDS))
     cards = said.cards if said is not None and said.cards else _by_labels(labels)
     return GpuNode(
@@ -55,7 +57,7 @@ def read_node(node: Object, defaults: Units) -> GpuNode | None:
         labels=labels,
         resources=frozenset(offered),
         cards=cards,
-        units=_units(said, offered, cards, labels, defaults),
+        units=_units(said, figures, cards, labels, defaults),
     )
 
 
@@ -63,13 +65,19 @@ def usable_cards(node: GpuNode, profile: str = "", index: int | None = None) -> 
     """
     Return the cards a pod may meet there: its MIG profile's instances, or whole cards, and only the
     assigned one where a scheduler has said which.
+
+    Where every card is cut, whoever asks for a card gets an instance (the device plugin's MIG
+    strategy "single"). Resource names say `1g.10gb.me` where the driver says `1g.10gb+me`.
     """
+    instances = tuple(card for card in node.cards if card.mig)
     if profile:
-        return tuple(card for card in node.cards if card.mig and card.mig.profile == profile)
-    parents = {card.mig.parent for card in node.cards if card.mig}
+        return tuple(
+            card for card in instances if card.mig and card.mig.profile.replace("+", ".") == profile
+        )
+    parents = {card.mig.parent for card in instances if card.mig}
     whole = tuple(card for card in node.cards if not card.mig and card.uuid not in parents)
     assigned = tuple(card for card in whole if card.index == index)
-    return assigned or whole
+    return assigned or whole or instances
 
 
 def gpushare_unit(units: int, count: int, cards: tuple[Card, ...]) -> str | None:
@@ -161,17 +169,17 @@ def _label(labels: Mapping[str, str], key: str, *, least: int = 1) -> int | None
 
 def _units(
     said: NodeCards | None,
-    offered: Mapping[str, int],
+    figures: Mapping[str, int],
     cards: tuple[Card, ...],
     labels: Mapping[str, str],
     defaults: Units,
 ) -> Units:
     clients, strategy = _sharing(labels)
     factor = said.factor if said is not None else None
-    if factor is None and names.VOLCANO_MEMORY in offered:
-        factor = volcano_factor(offered[names.VOLCANO_MEMORY], cards)
+    if factor is None and names.VOLCANO_MEMORY in figures:
+        factor = volcano_factor(figures[names.VOLCANO_MEMORY], cards)
     return Units(
-        gpushare_bytes=_gpushare_bytes(said, offered, cards, defaults),
+        gpushare_bytes=_gpushare_bytes(said, figures, cards, defaults),
         volcano_factor=factor or defaults.volcano_factor,
         clients=clients or defaults.clients,
         driver_caps=strategy == "mps",
@@ -179,13 +187,13 @@ def _units(
 
 
 def _gpushare_bytes(
-    said: NodeCards | None, offered: Mapping[str, int], cards: tuple[Card, ...], defaults: Units
+    said: NodeCards | None, figures: Mapping[str, int], cards: tuple[Card, ...], defaults: Units
 ) -> int | None:
     unit = dict(said.units).get(names.GPUSHARE_MEMORY) if said is not None else None
-    if unit is None and names.GPUSHARE_MEMORY in offered and cards:
+    if unit is None and names.GPUSHARE_MEMORY in figures and cards:
         whole = sum(1 for card in cards if card.mig is None)
-        count = offered.get(names.GPUSHARE_COUNT, whole)
-        unit = gpushare_unit(offered[names.GPUSHARE_MEMORY], count, cards)
+        count = figures.get(names.GPUSHARE_COUNT, whole)
+        unit = gpushare_unit(figures[names.GPUSHARE_MEMORY], count, cards)
         return _UNIT_BYTES.get(unit) if unit is not None else None
     return _UNIT_BYTES.get(unit) if unit is not None else defaults.gpushare_bytes
 

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod
 
 
+_ADVERTISED_AS = {
+    names.HAMI_MEMORY: names.NVIDIA_GPU,
+    names.HAMI_PERCENTAGE: names.NVIDIA_GPU,
+    names.VOLCANO_VGPU_PERCENTAGE: names.VOLCANO_VGPU_NUMBER,
+}
+"""Parameters that only a scheduler reads: no node ever lists them, but the resource they refine."""
+
+_ZERO = ("0", 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """
@@ -46,12 +56,7 @@ def wanted_resources(pod: Pod) -> frozenset[str]:
     """
     Return the GPU resources of a pod under the names by which nodes advertise them.
     """
-    return frozenset(
-        resource
-        for container in pod.containers
-        for resource in container.limits
-        if resource in names.GPU_RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
-    )
+    return frozenset(_ADVERTISED_AS.get(resource, resource) for resource in _wanted(pod))
 
 
 def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice, ...]:
@@ -92,8 +97,18 @@ def _choice(node: GpuNode, card: Card) -> Choice:
 
 
 def _profile(pod: Pod) -> str:
-    for container in pod.containers:
-        for resource in container.limits:
-            if resource.startswith(names.NVIDIA_MIG_PREFIX):
-                return resource.removeprefix(names.NVIDIA_MIG_PREFIX).removesuffix(".shared")
+    for resource in _wanted(pod):
+        if resource.startswith(names.NVIDIA_MIG_PREFIX):
+            return resource.removeprefix(names.NVIDIA_MIG_PREFIX).removesuffix(".shared")
     return ""
+
+
+def _wanted(pod: Pod) -> Iterator[str]:
+    """
+    Yield the GPU resources the pod asks for; a zero asks for nothing.
+    """
+    for container in pod.containers:
+        for resource, value in container.limits.items():
+            known = resource in names.GPU_RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
+            if known and value not in _ZERO:
+                yield resource

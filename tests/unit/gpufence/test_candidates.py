@@ -1,0 +1,156 @@
+"""
+The cards a pod might meet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufence.candidates import Choice, assigned_card, candidate_nodes, choices
+from gpufence.dialects import Units
+from gpufence.nodes import GpuNode, read_node
+from gpufence.pods import read_pod
+from gpufence.quantity import GIB, MIB
+from tests.builders import A100_BYTES, T4_BYTES, card, container, gpushare, node, pod
+
+DEFAULT = Choice(Units(gpushare_bytes=MIB), 8 * GIB, (8, 6))
+
+
+def read(*raw: dict[str, Any]) -> list[GpuNode]:
+    found = [read_node(item, Units()) for item in raw]
+    return [item for item in found if item is not None]
+
+
+def candidates(raw: dict[str, Any], *nodes: dict[str, Any]) -> list[str]:
+    return [item.name for item in candidate_nodes(read_pod(raw), read(*nodes))]
+
+
+@pytest.mark.parametrize(
+    ("limits", "offered"),
+    [
+        ({"aliyun.com/gpu-mem": "3"}, "aliyun.com/gpu-mem"),
+        ({"nvidia.com/mig-1g.5gb": "1"}, "nvidia.com/mig-1g.5gb"),
+        ({"nvidia.com/gpumem": "3000"}, "nvidia.com/gpu"),
+        ({"nvidia.com/gpumem-percentage": "50", "nvidia.com/gpu": "1"}, "nvidia.com/gpu"),
+        ({"volcano.sh/vgpu-memory-percentage": "50"}, "volcano.sh/vgpu-number"),
+        ({"aliyun.com/gpu-mem": "3", "nvidia.com/gpu": "0"}, "aliyun.com/gpu-mem"),
+        ({"aliyun.com/gpu-mem": "3", "nvidia.com/gpu": 0}, "aliyun.com/gpu-mem"),
+        ({"cpu": "64", "aliyun.com/gpu-mem": "3"}, "aliyun.com/gpu-mem"),
+    ],
+)
+def test_a_candidate_offers_what_the_pod_asks_for(limits: dict[str, Any], offered: str) -> None:
+    """
+    Parameters that no node lists count as the resource they refine; a zero asks for nothing.
+    """
+    fitting = node(name="fitting", allocatable={offered: "1"})
+    other = node(name="other", allocatable={"volcano.sh/gpu-memory": "1"})
+
+    assert ["fitting"] == candidates(pod(container(**limits)), fitting, other)
+
+
+def test_a_candidate_offers_all_that_the_pod_asks_for() -> None:
+    """
+    Init containers ask, too.
+    """
+    raw = pod(gpushare(), init=[container("warm", **{"nvidia.com/gpu": "1"})])
+    both = node(name="both", allocatable={"aliyun.com/gpu-mem": "15", "nvidia.com/gpu": "1"})
+
+    assert ["both"] == candidates(raw, node(), both)
+
+
+def test_a_candidate_matches_the_pods_selector() -> None:
+    """
+    A node that the pod excludes is none.
+    """
+    raw = pod(gpushare(), nodeSelector={"zone": "a"})
+
+    assert ["a"] == candidates(raw, node(name="a", labels={"zone": "a"}), node(name="b"))
+
+
+def test_every_different_card_is_one_choice() -> None:
+    """
+    A hundred equal cards are one choice, a card of another size is a second.
+    """
+    nodes = read(
+        node(card(0), card(1), name="a"),
+        node(card(0), name="b"),
+        node(
+            card(0, memory_bytes=A100_BYTES, compute_capability=(8, 0)),
+            name="c",
+            allocatable={"aliyun.com/gpu-mem": "40"},
+        ),
+    )
+
+    assert (
+        Choice(Units(gpushare_bytes=GIB), T4_BYTES, (7, 5)),
+        Choice(Units(gpushare_bytes=GIB), A100_BYTES, (8, 0)),
+    ) == choices(read_pod(pod(gpushare())), nodes, DEFAULT)
+
+
+def test_a_node_without_cards_is_the_default_card_with_its_own_units() -> None:
+    """
+    What the node does say counts, the operator's setting stands in for the rest.
+    """
+    assert (Choice(Units(gpushare_bytes=GIB), 8 * GIB, (8, 6)),) == choices(
+        read_pod(pod(gpushare())), read(node()), DEFAULT
+    )
+
+
+def test_without_any_node_the_default_stands_alone() -> None:
+    """
+    A pod that waits for an autoscaler is planned for the operator's default card.
+    """
+    assert (DEFAULT,) == choices(read_pod(pod(gpushare())), [], DEFAULT)
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.5gb", "nvidia.com/mig-1g.5gb.shared"])
+def test_a_slice_is_chosen_among_slices(resource: str) -> None:
+    """
+    A pod with a MIG profile meets instances of that profile, not whole cards.
+    """
+    instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
+    nodes = read(node(card(0), card(1), instance, allocatable={resource: "1"}))
+    (choice,) = choices(read_pod(pod(container(**{resource: "1"}))), nodes, DEFAULT)
+
+    assert 5 * GIB == choice.memory_bytes
+
+
+def test_a_slice_asked_for_with_zero_is_no_slice() -> None:
+    """
+    A zero does not turn a pod's card into an instance.
+    """
+    raw = pod(container(**{"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "0"}))
+    nodes = read(node(card(0), allocatable={"nvidia.com/gpu": "1"}))
+    (choice,) = choices(read_pod(raw), nodes, DEFAULT)
+
+    assert T4_BYTES == choice.memory_bytes
+
+
+def test_an_assigned_card_is_the_only_choice() -> None:
+    """
+    Of mixed cards the one that the scheduler chose counts.
+    """
+    nodes = read(node(card(0), card(1, memory_bytes=A100_BYTES)))
+    raw = pod(gpushare(), annotations={"ALIYUN_COM_GPU_MEM_IDX": "1"})
+    (choice,) = choices(read_pod(raw), nodes, DEFAULT)
+
+    assert A100_BYTES == choice.memory_bytes
+
+
+@pytest.mark.parametrize(
+    ("annotations", "index"),
+    [
+        ({}, None),
+        ({"ALIYUN_COM_GPU_MEM_IDX": "0"}, 0),
+        ({"ALIYUN_COM_GPU_MEM_IDX": "-1"}, None),
+        ({"volcano.sh/gpu-index": "3"}, 3),
+        ({"volcano.sh/gpu-index": "1,2"}, None),
+    ],
+)
+def test_schedulers_write_down_the_card(annotations: dict[str, str], index: int | None) -> None:
+    """
+    One index is an assignment; none, several or a failed one is not.
+    """
+    assert index == assigned_card(read_pod(pod(annotations=annotations)))

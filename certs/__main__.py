@@ -1,0 +1,118 @@
+"""
+`gpufence-certs ensure | status | rotate`: the webhook's certificates, without a person.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from certs.ensure import Run, Wishes
+from certs.facts import look_at
+from certs.inject import Injector
+from certs.settings import HELP, read_endpoints, read_settings
+from certs.status import status_of
+from certs.store import Store
+from gpufence.errors import GpufenceError
+from kube import connect, read_client_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from certs.settings import Settings
+    from kube import Client
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def chance(self) -> float:
+        return random.random()  # noqa: S311 - spreads retries, guards nothing
+
+
+def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
+    """
+    Run one command; 0 is well, 1 asks somebody to look, 2 is a mistake in the call.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        settings = read_settings(environ)
+        client = connect(read_client_settings(environ, user_agent="gpufence-certs"))
+        if arguments.command == "status":
+            return _status(client, settings)
+        endpoints = read_endpoints(arguments.endpoints, "--endpoints")
+        wishes = Wishes(
+            force_leaf=getattr(arguments, "leaf", False),
+            force_ca=getattr(arguments, "ca", False),
+            settle_seconds=settings.settle_seconds,
+            wait_seconds=settings.wait_seconds,
+            endpoints=endpoints,
+        )
+        return _ensure(client, settings, wishes)
+    except GpufenceError as error:
+        print(f"gpufence-certs: {error}", file=sys.stderr)
+        return 1
+
+
+def _ensure(client: Client, settings: Settings, wishes: Wishes) -> int:
+    report = Run(client, settings.names, SystemClock(), _say).ensure(wishes)
+    if not report.done:
+        _say("nothing to do")
+    for text in report.pending:
+        _say(f"old CA stays trusted until the next run: {text}")
+    return 0
+
+
+def _status(client: Client, settings: Settings) -> int:
+    store = Store(client, settings.names.namespace)
+    ca, leaf = store.read_ca(), store.read_leaf()
+    status = status_of(
+        look_at(ca.pair, leaf.pair),
+        Injector(client).read(),
+        ca.pair.certificate if ca.pair else b"",
+        settings.names.all,
+        time.time(),
+    )
+    print(status.table)
+    return 1 if status.alarming else 0
+
+
+def _say(text: str) -> None:
+    print(f"gpufence-certs: {text}", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpufence-certs",
+        description="Keep the webhook's certificates in order. Run it as often as you like.",
+        epilog=HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    ensure = commands.add_parser("ensure", help="issue or renew whatever is missing or due")
+    status = commands.add_parser("status", help="print a table; exit 1 where somebody should look")
+    rotate = commands.add_parser("rotate", help="renew now, due or not")
+    which = rotate.add_mutually_exclusive_group(required=True)
+    which.add_argument("--leaf", action="store_true", help="a new serving certificate")
+    which.add_argument("--ca", action="store_true", help="a new CA, and with it a new leaf")
+    for command in (ensure, rotate):
+        command.add_argument(
+            "--endpoints",
+            default="",
+            metavar="HOST:PORT,...",
+            help="ask these which certificate they serve, instead of the Service's EndpointSlices",
+        )
+    status.set_defaults(endpoints="")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

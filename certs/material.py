@@ -1,0 +1,86 @@
+"""
+What is stored and what must be true of it: certificates and keys as values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """
+    A certificate and its private key, both PEM.
+    """
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """
+    Under which names the API server calls the webhook.
+    """
+
+    service: str
+    namespace: str
+    addresses: tuple[str, ...] = ()
+
+    def dns(self) -> Iterator[str]:
+        """
+        Yield every spelling of the Service; `<service>.<namespace>.svc` is the one verified.
+        """
+        yield self.verified
+        yield self.service
+        yield f"{self.service}.{self.namespace}"
+        yield f"{self.verified}.cluster.local"
+
+    @property
+    def verified(self) -> str:
+        return f"{self.service}.{self.namespace}.svc"
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset((*self.dns(), *self.addresses))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """
+    What one stored pair turned out to be, as far as renewal cares; times are seconds since 1970.
+
+    `signed` says whether the CA that stands beside it has signed it (for a CA: itself).
+    """
+
+    not_before: float
+    not_after: float
+    names: frozenset[str]
+    key_matches: bool
+    signed: bool
+    fit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """
+    What the two Secrets hold: None where nothing is, `Facts` where it can be read.
+    """
+
+    ca: Facts | Unreadable | None
+    leaf: Facts | Unreadable | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """
+    Something is there, but it is no certificate or no key.
+    """
+
+    reason: str

@@ -1,0 +1,96 @@
+"""
+The server's settings.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpufence.errors import SettingsError
+from gpufence.settings import Reader
+from webhook.settings import HELP, ServerSettings, read_server_settings
+
+WRONG = {
+    "GPUFENCE_LISTEN": "8443",
+    "GPUFENCE_STATUS_LISTEN": "localhost",
+    "GPUFENCE_CLUSTER": "some",
+    "GPUFENCE_LOG_LEVEL": "loud",
+    "GPUFENCE_DRAIN_SECONDS": "-1",
+    "GPUFENCE_API_DEADLINE_SECONDS": "soon",
+}
+
+
+def test_nothing_set_means_the_documented_defaults() -> None:
+    """
+    An empty environment gives the defaults that the dataclass documents.
+    """
+    reader = Reader({})
+
+    assert ServerSettings() == read_server_settings(reader)
+
+
+def test_every_setting_is_read() -> None:
+    """
+    Each variable reaches its field.
+    """
+    reader = Reader(
+        {
+            "GPUFENCE_LISTEN": "127.0.0.1:0",
+            "GPUFENCE_STATUS_LISTEN": "[::1]:9000",
+            "GPUFENCE_TLS_DIR": "/certificates",
+            "GPUFENCE_CLUSTER": "none",
+            "GPUFENCE_LOG_LEVEL": "debug",
+            "GPUFENCE_DRAIN_SECONDS": "0.5",
+            "GPUFENCE_API_DEADLINE_SECONDS": "0.1",
+        }
+    )
+    settings = read_server_settings(reader)
+    reader.check()
+
+    assert (
+        ServerSettings(
+            listen=("127.0.0.1", 0),
+            status_listen=("::1", 9000),
+            tls_dir=Path("/certificates"),
+            cluster="none",
+            log_level="debug",
+            drain_seconds=0.5,
+            api_deadline_seconds=0.1,
+        )
+        == settings
+    )
+
+
+def test_every_mistake_is_named_at_once() -> None:
+    """
+    Whoever made six mistakes learns of six.
+    """
+    reader = Reader(WRONG)
+    read_server_settings(reader)
+    with pytest.raises(SettingsError) as caught:
+        reader.check()
+
+    assert sorted(WRONG) == sorted(problem.field for problem in caught.value.problems)
+
+
+def test_the_help_lists_every_setting() -> None:
+    """
+    What is read is documented, and nothing else is.
+    """
+    reader = Reader(dict.fromkeys(HELP, "x"))
+    read_server_settings(reader)
+
+    assert () == reader.unknown("GPUFENCE_")
+
+
+def test_settings_are_shown_as_a_person_writes_them() -> None:
+    """
+    The log shows addresses as host and port.
+    """
+    shown = ServerSettings(status_listen=("::1", 9000)).shown()
+
+    assert [":8443", "[::1]:9000", "/tls"] == [
+        shown[name] for name in ("listen", "status_listen", "tls_dir")
+    ]

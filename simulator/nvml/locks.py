@@ -6,7 +6,7 @@ tells every asker the holder's PID as the asker's own PID namespace sees it. So 
 and namespaces need no bookkeeping, even across containers.
 
 The price is the well-known trap: closing *any* descriptor of the file drops all of the process's
-locks on it. A process that holds memory therefore opens its state once and keeps it.
+locks on it. A process therefore opens a state file only once, see `file`.
 """
 
 from __future__ import annotations

@@ -28,8 +28,6 @@ XID_EVENT = 0x8
 class State:
     """
     One state file, open for reading and changing.
-
-    A process that holds memory of its own opens its state once and keeps it, see `locks`.
     """
 
     def __init__(self, file: StateFile) -> None:

@@ -4,6 +4,7 @@ Who is listed: living processes, with their PIDs as the asker's PID namespace se
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -130,6 +131,19 @@ def test_a_client_sees_its_own_memory(client: Client, machine: State) -> None:
     assert [client.process.pid] == pids(client)
     assert 300 * MIB == client(USED)
     client("held = held.release()")
+
+
+def test_opening_it_again_drops_no_lock(client: Client, machine: State) -> None:
+    """
+    A second view of the file that comes and goes leaves what this process holds alone.
+    """
+    holding = machine.processes.hold(machine.find("0"), 300 * MIB)
+    before = pids(client)
+    type(machine).open(machine.path)
+    gc.collect()
+
+    assert [os.getpid()] == before == pids(client)
+    assert 300 * MIB == holding.memory
 
 
 def test_a_reused_number_is_not_the_old_process(client: Client, machine: State) -> None:

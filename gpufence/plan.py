@@ -16,7 +16,7 @@ from gpufence.errors import InvalidError, Problem
 from gpufence.mode import Mode, read_mode
 from gpufence.names import PLAN
 from gpufence.quantity import read_bytes, write_bytes, write_mebibytes
-from gpufence.shape import Object, as_integer, as_object, as_text, objects, read_versioned
+from gpufence.shape import Object, as_integer, as_object, as_text, as_texts, objects, read_versioned
 from gpufence.wishes import Headroom
 
 if TYPE_CHECKING:
@@ -83,28 +83,47 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """
+    `namespace` holds the words of the namespace that counted when the pod was created: whoever
+    reckons again at binding must not ask what it says by then.
+    """
+
     mode: Mode
     dialect: str
     limit_bytes: int | None
     containers: Mapping[str, ContainerPlan] = field(default_factory=dict)
+    namespace: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_plan(plan: Plan) -> str:
     """
     Write the annotation: one line of JSON.
     """
-    return json.dumps(
-        {
-            "v": VERSION,
-            "mode": str(plan.mode),
-            "dialect": plan.dialect,
-            "limit": _amount(plan.limit_bytes),
-            "containers": {
-                name: _container_object(container) for name, container in plan.containers.items()
-            },
-        },
-        separators=(",", ":"),
-    )
+    containers = {name: write_container(item) for name, item in plan.containers.items()}
+    return join_plan(plan, containers)
+
+
+def write_container(container: ContainerPlan) -> str:
+    """
+    Write one container's part of the annotation; many pods' containers are alike.
+    """
+    return json.dumps(_container_object(container), separators=(",", ":"))
+
+
+def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
+    """
+    Write the annotation of a plan whose containers have been written already.
+    """
+    head: dict[str, object] = {
+        "v": VERSION,
+        "mode": str(plan.mode),
+        "dialect": plan.dialect,
+        "limit": _amount(plan.limit_bytes),
+    }
+    if plan.namespace:
+        head["namespace"] = dict(plan.namespace)
+    parts = ",".join(f"{json.dumps(name)}:{text}" for name, text in containers.items())
+    return f'{json.dumps(head, separators=(",", ":"))[:-1]},"containers":{{{parts}}}}}'
 
 
 def read_plan(text: str) -> Plan:
@@ -125,6 +144,7 @@ def read_plan(text: str) -> Plan:
             name: _container(as_object(item, f"{PLAN}.containers[{name}]"), name)
             for name, item in containers.items()
         },
+        namespace=as_texts(said.get("namespace"), f"{PLAN}.namespace"),
     )
 
 

@@ -78,6 +78,7 @@ def test_cards_survive_the_round_trip(said: NodeCards) -> None:
         dialect=noise,
         limit_bytes=_amounts,
         containers=st.dictionaries(noise, _containers, max_size=2),
+        namespace=st.dictionaries(noise, noise, max_size=2),
     )
 )
 def test_plans_survive_the_round_trip(plan: Plan) -> None:

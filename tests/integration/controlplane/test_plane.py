@@ -2,6 +2,7 @@
 What a running control plane offers.
 """
 
+import base64
 import json
 import socket
 import ssl
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from simulator.controlplane import Assets, ControlPlane, RequestError, User
+from simulator.controlplane import Assets, ControlPlane, ControlPlaneError, RequestError, User
 
 WARM_START_SECONDS = 6.0
 
@@ -230,6 +231,20 @@ def test_service_account_token_is_bound(control_plane: ControlPlane, namespace: 
     assert ["token-node"] == user["extra"]["authentication.kubernetes.io/node-name"]
 
 
+def test_token_can_be_bound_to_a_node(control_plane: ControlPlane, namespace: str) -> None:
+    """
+    A token bound to a node names that node and no pod.
+    """
+    joined_node(control_plane, "token-node")
+    control_plane.kubectl("-n", namespace, "create", "serviceaccount", "agent")
+    token = control_plane.service_account_token(namespace, "agent", node="token-node")
+    payload = token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+    assert "token-node" == claims["kubernetes.io"]["node"]["name"]
+    assert "pod" not in claims["kubernetes.io"]
+
+
 def test_token_for_unknown_account_is_refused(control_plane: ControlPlane, namespace: str) -> None:
     """
     The API server's own words say what is missing.
@@ -259,9 +274,19 @@ def test_outage_refuses_connections(control_plane: ControlPlane) -> None:
     try:
         with socket.socket() as client, pytest.raises(ConnectionRefusedError):
             client.connect(("127.0.0.1", port))
+        with pytest.raises(RequestError, match="the API server did not answer"):
+            control_plane.service_account_token("default", "any")
         with socket.socket() as thief, pytest.raises(OSError, match="in use"):
             thief.bind(("127.0.0.1", port))
     finally:
+        control_plane.start_api_server()
+
+
+def test_running_server_is_not_started_again(control_plane: ControlPlane) -> None:
+    """
+    Ending an outage that never began is a mistake of the caller's.
+    """
+    with pytest.raises(ControlPlaneError, match="was not stopped; call stop_api_server first"):
         control_plane.start_api_server()
 
 

@@ -15,6 +15,7 @@ while [ $# -gt 1 ]; do
     shift
 done
 echo "$1 CGO_ENABLED=$CGO_ENABLED GOOS=$GOOS GOFLAGS=$GOFLAGS" >> "$here/built"
+if [ -e "$here/slow" ]; then echo "half" > "$file"; sleep 600; fi
 if [ -e "$here/broken" ]; then echo "half" > "$file"; echo "no space left" >&2; exit 1; fi
 printf '#!/bin/sh\\necho %s\\n' "$1" > "$file"
 chmod +x "$file"

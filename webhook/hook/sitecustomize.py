@@ -10,7 +10,7 @@ syntax is that of 2.7 and 3.6 alike; before 3.6 only the sitecustomize that this
 """
 
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202, ANN204 - Python 2.7 knows no annotations
-# ruff: noqa: RUF005, UP036 - nor newer syntax, and old interpreters are the point
+# ruff: noqa: RUF005 - nor newer syntax, and old interpreters are the point
 # ruff: noqa: BLE001, SLF001 - every error ends in here; frameworks have no public place for a cap
 # ruff: noqa: PTH100, PTH120, PLC0415 - importing what a start does not need would cost milliseconds
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -188,7 +188,7 @@ def change_device_lib(module):  # listing creates each card's allocator: the fir
 def change_server_lib(module):  # a server creates its devices as it starts, before any session
     def make(function, *args, **kwargs):
         made = function(*args, **kwargs)
-        attempt(clamp, made.default_session_config)
+        attempt(lambda: clamp(made.default_session_config))
         return made
 
     intercept(module, "_make_server_def", make)

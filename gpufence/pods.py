@@ -34,28 +34,20 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
+    """
+    A pod as far as its GPU memory goes.
+
+    `phases` are the sets of containers that run together: the pod's life first, then each init
+    container with the sidecars that were started before it.
+    """
+
     annotations: Mapping[str, str]
     containers: tuple[Container, ...]
+    phases: tuple[tuple[Container, ...], ...]
     node_name: str
     node_selector: Mapping[str, str]
     affinity: Object
     has_resource_claims: bool
-
-    @property
-    def phases(self) -> tuple[tuple[Container, ...], ...]:
-        """
-        Every set of containers that run together: the pod's life first, then each init container
-        with the sidecars that were started before it.
-        """
-        sidecars: list[Container] = []
-        starts: list[tuple[Container, ...]] = []
-        for container in self.containers:
-            if container.kind is Kind.SIDECAR:
-                sidecars.append(container)
-            elif container.kind is Kind.INIT:
-                starts.append((*sidecars, container))
-        regular = (item for item in self.containers if item.kind is Kind.REGULAR)
-        return ((*sidecars, *regular), *starts)
 
 
 def read_pod(pod: Object) -> Pod:
@@ -65,14 +57,28 @@ def read_pod(pod: Object) -> Pod:
     metadata = as_object(pod.get("metadata"), "metadata")
     spec = as_object(pod.get("spec"), "spec")
     affinity = as_object(spec.get("affinity"), "spec.affinity")
+    containers = (*_init_containers(spec), *_containers(spec))
     return Pod(
         annotations=as_texts(metadata.get("annotations"), "metadata.annotations"),
-        containers=(*_init_containers(spec), *_containers(spec)),
+        containers=containers,
+        phases=_phases(containers),
         node_name=as_text(spec.get("nodeName"), "spec.nodeName"),
         node_selector=as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
         affinity=as_object(affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity"),
         has_resource_claims=bool(as_list(spec.get("resourceClaims"), "spec.resourceClaims")),
     )
+
+
+def _phases(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...], ...]:
+    sidecars: list[Container] = []
+    starts: list[tuple[Container, ...]] = []
+    for container in containers:
+        if container.kind is Kind.SIDECAR:
+            sidecars.append(container)
+        elif container.kind is Kind.INIT:
+            starts.append((*sidecars, container))
+    regular = [item for item in containers if item.kind is Kind.REGULAR]
+    return ((*sidecars, *regular), *starts)
 
 
 def _init_containers(spec: Object) -> Iterator[Container]:

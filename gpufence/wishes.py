@@ -21,6 +21,9 @@ D = TypeVar("D")
 
 MOST_PROCESSES = 1024
 
+_POD_KEYS = frozenset((*names.USER_KEYS, *names.WRITTEN_KEYS))
+_WORKING_KEYS = f"those that do: {', '.join(names.USER_KEYS)}"
+
 
 class Headroom(StrEnum):
     """
@@ -52,6 +55,9 @@ class Wishes:
     notes: tuple[Problem, ...] = ()
 
 
+_NO_WISHES = Wishes()
+
+
 @dataclass(frozen=True, slots=True)
 class NamespaceWords:
     """
@@ -67,6 +73,8 @@ def read_wishes(annotations: Mapping[str, str], containers: frozenset[str]) -> W
     """
     Read the annotations of a pod whose containers are known by name.
     """
+    if not any(key.startswith(names.PREFIX) for key in annotations):
+        return _NO_WISHES
     read = _Annotations(annotations)
     memory_of, notes = _memory_of(read, containers)
     return Wishes(
@@ -156,12 +164,10 @@ def _memory_of(
 
 
 def _unknown(annotations: Mapping[str, str]) -> list[Problem]:
-    known = ", ".join(names.USER_KEYS)
-    pod_keys = {*names.USER_KEYS, *names.WRITTEN_KEYS}
     return [
-        Problem(key, text, "is for a key that does nothing on a pod", f"those that do: {known}")
+        Problem(key, text, "is for a key that does nothing on a pod", _WORKING_KEYS)
         for key, text in sorted(annotations.items())
-        if key.startswith(names.PREFIX) and key not in pod_keys and not _container_of(key)
+        if key.startswith(names.PREFIX) and key not in _POD_KEYS and not _container_of(key)
     ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpufence import names
 from gpufence.dialects import gpushare, hami, kai, nvidia, volcano
 from gpufence.dialects.model import (
     Amount,
@@ -24,7 +25,11 @@ from gpufence.dialects.model import (
 from gpufence.errors import InvalidError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from gpufence.pods import Pod
+
+    Reader = Callable[[Pod, Units], Declared | None]
 
 __all__ = [
     "Amount",
@@ -39,15 +44,14 @@ __all__ = [
 ]
 
 _READERS = (
-    gpushare.read,
-    volcano.read_memory,
-    volcano.read_number,
-    volcano.read_vgpu,
-    hami.read,
-    kai.read,
-    nvidia.read_gpu,
-    nvidia.read_mig,
+    (gpushare.read, {names.GPUSHARE_MEMORY}),
+    (volcano.read_memory, {names.VOLCANO_MEMORY}),
+    (volcano.read_number, {names.VOLCANO_NUMBER}),
+    (volcano.read_vgpu, set(volcano.VGPU)),
+    (hami.read, set(hami.MEMORY)),
+    (nvidia.read_gpu, set(nvidia.GPU)),
 )
+"""Who reads which resources; KAI and MIG are known by an annotation and by a prefix."""
 
 
 def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadable:
@@ -57,7 +61,7 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
     Two systems in one pod are unreadable: each keeps its own books, and no limit fits both.
     """
     try:
-        found = [said for reader in _READERS if (said := reader(pod, units)) is not None]
+        found = [said for reader in _readers(pod) if (said := reader(pod, units)) is not None]
     except InvalidError as error:
         return Unreadable(error.problem, never_runs=isinstance(error, NeverRunsError))
     if len(found) > 1:
@@ -77,3 +81,14 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
             "it gets its devices by resource claims (DRA), which gpufence does not read"
         )
     return Undeclared("no container asks for GPU memory in a way gpufence knows")
+
+
+def _readers(pod: Pod) -> Iterator[Reader]:
+    asked = {resource for container in pod.containers for resource in container.limits}
+    for reader, resources in _READERS:
+        if not asked.isdisjoint(resources):
+            yield reader
+    if not pod.annotations.keys().isdisjoint(names.KAI_KEYS):
+        yield kai.read
+    if any(resource.startswith(names.NVIDIA_MIG_PREFIX) for resource in asked):
+        yield nvidia.read_mig

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from gpufence.pods import Container, Pod
 
 
+MEMORY = (HAMI_MEMORY, HAMI_PERCENTAGE)
+
+
 def speaks(pod: Pod) -> bool:
     """
     Tell whether any container asks for HAMi's memory, which gives `nvidia.com/gpu` its meaning.
     """
-    return any(True for _ in requested(pod, HAMI_MEMORY, HAMI_PERCENTAGE))
+    return any(True for _ in requested(pod, *MEMORY))
 
 
 def read(pod: Pod, _: Units) -> Declared | None:
@@ -36,7 +39,7 @@ def read(pod: Pod, _: Units) -> Declared | None:
         return None
     claims = tuple(
         Claim(item.name, _amount(item, count), count.get(NVIDIA_GPU, 1))
-        for item, count in requested(pod, HAMI_MEMORY, HAMI_PERCENTAGE, NVIDIA_GPU)
+        for item, count in requested(pod, *MEMORY, NVIDIA_GPU)
     )
     return Declared(Dialect.HAMI, claims, "MiB on each card", library_caps=True)
 

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod
 
 
+GPU = (NVIDIA_GPU, NVIDIA_GPU_SHARED)
+
+
 def read_gpu(pod: Pod, units: Units) -> Declared | None:
     """
     Read `nvidia.com/gpu`: the card itself, or the share that its node's settings imply.
     """
-    found = list(requested(pod, NVIDIA_GPU, NVIDIA_GPU_SHARED))
+    found = list(requested(pod, *GPU))
     if not found or hami.speaks(pod):
         return None
     selected, driver_caps = sharing_of(pod.node_selector)

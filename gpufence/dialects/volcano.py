@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from gpufence.pods import Container, Pod
 
 
+VGPU = (VOLCANO_VGPU_MEMORY, VOLCANO_VGPU_PERCENTAGE, VOLCANO_VGPU_NUMBER)
+
+
 def read_memory(pod: Pod, units: Units) -> Declared | None:
     """
     Read counted memory: nothing caps it, one card for each pod.
@@ -80,10 +83,9 @@ def read_vgpu(pod: Pod, units: Units) -> Declared | None:
     """
     Read vGPUs, whose library caps the container and shows it the cap as the card's total.
     """
-    keys = (VOLCANO_VGPU_MEMORY, VOLCANO_VGPU_PERCENTAGE, VOLCANO_VGPU_NUMBER)
     claims = tuple(
         Claim(item.name, _vgpu_amount(item, count, units), count.get(VOLCANO_VGPU_NUMBER, 1))
-        for item, count in requested(pod, *keys)
+        for item, count in requested(pod, *VGPU)
     )
     if not claims:
         return None

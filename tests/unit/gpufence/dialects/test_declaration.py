@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpufence import names
 from gpufence.dialects import Amount, Undeclared
 from gpufence.quantity import GIB
 from tests.builders import container, gpushare, pod
@@ -66,9 +67,7 @@ def test_a_count_that_cannot_be_read_is_unreadable(resource: str, value: str) ->
     assert value == found.problem.value
 
 
-@pytest.mark.parametrize(
-    "resource", ["aliyun.com/gpu-mem", "nvidia.com/gpumem", "nvidia.com/mig-1g.5gb"]
-)
+@pytest.mark.parametrize("resource", [*names.GPU_RESOURCES, "nvidia.com/mig-1g.5gb"])
 def test_zero_asks_for_nothing(resource: str) -> None:
     """
     A limit of zero declares nothing, as it reserves nothing.

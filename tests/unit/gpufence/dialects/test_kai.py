@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpufence.dialects import Dialect
+from gpufence.dialects import Dialect, Undeclared
 from gpufence.quantity import MIB
 from tests.builders import T4_BYTES, container, pod
-from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
+from tests.unit.gpufence.dialects.declared import amounts, declared, said, unreadable
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,13 @@ def test_memory_or_fraction_holds_on_each_card(
     assert {"main": claim} == amounts(found)
     assert (Dialect.KAI, basis) == (found.dialect, found.basis)
     assert not found.library_caps
+
+
+def test_a_number_of_devices_alone_declares_nothing() -> None:
+    """
+    Without memory or fraction there is no amount.
+    """
+    assert isinstance(said(pod(annotations={"gpu-fraction-num-devices": "2"})), Undeclared)
 
 
 @pytest.mark.parametrize("text", ["2000mb", "8000Mi", "", "0", "-1", "1.5", "4194305"])

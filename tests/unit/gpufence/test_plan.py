@@ -11,7 +11,17 @@ import pytest
 
 from gpufence.errors import InvalidError, UnknownVersionError
 from gpufence.mode import Mode
-from gpufence.plan import ContainerPlan, Done, Form, Plan, Setting, read_plan, write_plan
+from gpufence.plan import (
+    ContainerPlan,
+    Done,
+    Form,
+    Plan,
+    Setting,
+    join_plan,
+    read_plan,
+    write_container,
+    write_plan,
+)
 from gpufence.quantity import GIB, MIB
 from gpufence.wishes import Headroom
 
@@ -57,6 +67,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
     [
         PLAN,
         Plan(Mode.OBSERVE, "nvidia", None),
+        Plan(Mode.CAP, "nvidia", GIB, namespace={"gpufence.io/max-memory": "1Gi"}),
         Plan(
             Mode.EVICT,
             "kai",
@@ -68,7 +79,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
             },
         ),
     ],
-    ids=["known", "nothing", "unknown card"],
+    ids=["known", "nothing", "words of the namespace", "unknown card"],
 )
 def test_what_is_written_reads_back(plan: Plan) -> None:
     """
@@ -82,6 +93,7 @@ def test_what_is_written_reads_back(plan: Plan) -> None:
     [
         ("plan", {"mode": "off"}, "mode"),
         ("plan", {"limit": "much"}, "limit"),
+        ("plan", {"namespace": {"a": 1}}, "namespace[a]"),
         ("plan", {"containers": []}, "containers"),
         ("plan", {"containers": {"a": 1}}, "containers[a]"),
         ("container", {"processes": 0}, "containers[trainer].processes"),
@@ -124,3 +136,14 @@ def test_fields_of_a_newer_webhook_are_ignored() -> None:
     A field this program does not know changes nothing it does.
     """
     assert PLAN == read_plan(changed("plan", reason="because"))
+
+
+def test_parts_written_before_make_the_same_plan() -> None:
+    """
+    A container's part is written alike alone and within its plan, whatever its name.
+    """
+    plan = Plan(Mode.CAP, "gpushare", GIB, {'a"b': CONTAINER, "c": CONTAINER})
+    part = write_container(CONTAINER)
+
+    assert write_plan(plan) == join_plan(plan, {'a"b': part, "c": part})
+    assert plan == read_plan(write_plan(plan))

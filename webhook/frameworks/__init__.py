@@ -1,0 +1,3 @@
+"""
+PURE. What frameworks and servers can be told about memory, and what each container is told.
+"""

@@ -1,0 +1,164 @@
+"""
+PURE. Inference servers that plan the card's memory by themselves, and the flags that tell them.
+
+A cap in the framework below them that they do not know of makes them die at start: vLLM takes nine
+tenths of the card unless told otherwise, and then cannot allocate it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.plan import Form
+from webhook.frameworks.figures import Basis
+from webhook.frameworks.table import Row
+from webhook.frameworks.wanted import wanted
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+class Server(StrEnum):
+    """
+    The servers gpufence knows, by what `gpufence.io/framework` calls them.
+    """
+
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    TF_SERVING = "tf-serving"
+    TRITON = "triton"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """
+    A server's own memory flag.
+
+    `row` says what it may be set to. `greedy` servers take most of the card without it; `torch`
+    ones allocate through PyTorch, whose cap they do not know of. `bare` images pass arguments on
+    without having any of their own.
+    """
+
+    text: str
+    pattern: re.Pattern[str]
+    row: Row
+    greedy: bool = True
+    torch: bool = False
+    bare: bool = False
+
+
+def _flag(text: str, basis: Basis, **kind: bool) -> Flag:
+    loose = re.escape(text).replace("_", "-").replace(r"\-", "-").replace("-", "[-_]")
+    joint = "" if text.endswith("=") else r"[= ]\s*"
+    form = Form.SHARE if basis is Basis.SHARE else Form.FRACTION
+    pattern = re.compile(rf"(?:^|\s){loose}{joint}['\"]?([^\s'\"]+)")
+    return Flag(text, pattern, Row(names.ENV_SERVER, form, basis), **kind)
+
+
+FLAGS = {
+    Server.VLLM: _flag("--gpu-memory-utilization", Basis.SHARE, torch=True),
+    # The static part only: activations and CUDA graphs come on top of it.
+    Server.SGLANG: _flag("--mem-fraction-static", Basis.PLAIN, torch=True),
+    Server.TF_SERVING: _flag("--per_process_gpu_memory_fraction", Basis.TENSORFLOW, bare=True),
+    Server.TRITON: _flag(
+        "--backend-config=tensorflow,gpu-memory-fraction=", Basis.TENSORFLOW, greedy=False
+    ),
+}
+NO_SERVER = ("none", "pytorch", "tensorflow", "jax", "cupy", "paddle", "julia")
+"""Other values of `gpufence.io/framework`: nothing here plans by itself."""
+
+_COMMANDS = re.compile(
+    r"(?:^|[\s/'\"])(?:(?P<vllm>vllm\s+serve|vllm\.entrypoints)|(?P<sglang>sglang\.launch_server"
+    r"|sglang\s+serve)|(?P<tf_serving>tensorflow_model_server|tf_serving_entrypoint\.sh)"
+    r"|(?P<triton>tritonserver))(?![\w-])"
+)
+_IMAGES = re.compile(
+    r"(?P<vllm>vllm)|(?P<sglang>sglang)|(?P<tf_serving>tensorflow/serving|tensorflow-serving"
+    r"|tf-?serving)|(?P<triton>tritonserver)"
+)
+_SHELLS = re.compile(r"(?:^|\s)(?:\S*/)?(?:ba|da|a|z|k)?sh\s+(?:-\w+\s+)*-\w*c(?:\s|$)")
+_OURS = re.compile(r"\$[({]?GPUFENCE_\w+[)}]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """
+    How a container starts its server.
+
+    `value` is the flag's value as the user wrote it. `obstacle` says why no argument can be
+    appended, where none can.
+    """
+
+    server: Server
+    value: str | None
+    obstacle: str = ""
+
+    @property
+    def flag(self) -> Flag:
+        return FLAGS[self.server]
+
+    @property
+    def argument(self) -> str:
+        """
+        Return the argument of ours, which the kubelet expands when it starts the container.
+        """
+        joint = "" if self.flag.text.endswith("=") else "="
+        return f"{self.flag.text}{joint}$({names.ENV_SERVER})"
+
+    @property
+    def told_by_us(self) -> bool:
+        """
+        Tell whether the flag's value is a variable of ours, and so right on every card.
+        """
+        return self.value is not None and _OURS.fullmatch(self.value) is not None
+
+    def within(self, share: Fraction) -> bool:
+        """
+        Tell whether the server is told to stay within its share.
+        """
+        if self.value is None:
+            return not self.flag.greedy
+        asked = wanted(Form.FRACTION, self.value, None)
+        return self.told_by_us or (asked is not None and asked <= share)
+
+
+@lru_cache(maxsize=1024)
+def read_launch(
+    image: str, command: tuple[str, ...], args: tuple[str, ...], framework: str
+) -> Launch | None:
+    """
+    Recognise a server by the user's word, by what is started, or by the image; None for any other.
+
+    Arguments of ours count as not there, so that a second look sees what the first one saw.
+    """
+    if framework in NO_SERVER:
+        return None
+    own = tuple(item for item in args if not _OURS.search(item) or not _is_ours(item))
+    line = " ".join((*command, *own))
+    server = Server(framework) if framework in tuple(Server) else _recognised(line, image)
+    if server is None:
+        return None
+    found = FLAGS[server].pattern.findall(line)
+    return Launch(server, found[-1] if found else None, _obstacle(server, command, own, line))
+
+
+def _recognised(line: str, image: str) -> Server | None:
+    match = _COMMANDS.search(line) or _IMAGES.search(image)
+    return Server[match.lastgroup.upper()] if match and match.lastgroup else None
+
+
+def _is_ours(item: str) -> bool:
+    return any(item == Launch(server, None).argument for server in Server)
+
+
+def _obstacle(server: Server, command: tuple[str, ...], args: tuple[str, ...], line: str) -> str:
+    if _SHELLS.search(line) or args[:1] == ("-c",):
+        return "a shell starts the server"
+    if not command and not args and not FLAGS[server].bare:
+        return "its arguments stand in the image"
+    return ""

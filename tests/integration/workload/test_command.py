@@ -5,6 +5,8 @@ The command line of the workload: exit codes, messages and how fast it starts.
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,11 +103,11 @@ def test_it_starts_fast(state: State) -> None:
     """
     A workload costs so little to start that a node of them can be started at once.
     """
+    command = [sys.executable, "-m", "simulator", "workload", "--state", str(state.path), "exit 0"]
 
     def processor_seconds() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with Program(state.path, "exit 0") as program:
-            program.end()
+        subprocess.run(command, env={}, capture_output=True, check=True)  # nor coverage in it
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

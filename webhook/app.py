@@ -7,7 +7,7 @@ handler of its own would cost half as much again as the whole rewriting of a pod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse, Response
@@ -32,6 +32,21 @@ HOOKS = (*(str(mode) for mode in Mode), "bindings")
 _UNREADY = 503
 
 
+class _Silent(TypedDict):
+    docs_url: None
+    redoc_url: None
+    openapi_url: None
+    redirect_slashes: bool
+
+
+_SILENT: _Silent = {
+    "docs_url": None,
+    "redoc_url": None,
+    "openapi_url": None,
+    "redirect_slashes": False,
+}
+
+
 def hooks_of(cluster: Cluster, policy: Policy) -> dict[str, tuple[str, Hook]]:
     """
     Make every hook, by its path.
@@ -47,7 +62,7 @@ def admission_app(endpoint: Endpoint) -> FastAPI:
     """
     Serve admissions, and nothing that would tell a stranger what we are.
     """
-    app = FastAPI(title="gpufence webhook", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(**_SILENT)
     app.mount("/v1", endpoint)
     return app
 
@@ -56,7 +71,7 @@ def status_app(metrics: Metrics, troubles: Callable[[], list[str]]) -> FastAPI:
     """
     Serve probes and metrics; ready means that the next admission gets a good answer.
     """
-    app = FastAPI(title="gpufence webhook status", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(**_SILENT)
 
     @app.get(HEALTH_PATH, response_class=PlainTextResponse)
     async def health() -> str:

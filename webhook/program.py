@@ -68,7 +68,7 @@ def run(environ: Mapping[str, str]) -> None:
     for name in reader.unknown(SETTING_PREFIX):
         _log.warning("%s is no setting of the webhook; see gpufence-webhook --help", name)
     metrics = Metrics(HOOKS)
-    certificate = CertificateWatch(settings.tls_dir, metrics.loads)
+    certificate = CertificateWatch(settings.tls_dir, metrics.loads, settings.tls_poll_seconds)
     if settings.cluster == "none":
         parts = _Parts(NoCluster(), certificate, metrics, Draining())
         _serve(parts, policy, settings)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The API server keeps idle connections for 90 s. Were we to close one first, a request could meet
 # the closing on its way, and the API server does not send it again.
 KEEP_ALIVE_SECONDS = 150
-_LAST_ANSWERS_SECONDS = 5
+LAST_ANSWERS_SECONDS = 5
 _log = logging.getLogger(__name__)
 
 
@@ -90,7 +90,7 @@ class Door:
                 date_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=_LAST_ANSWERS_SECONDS,
+                timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
                 ssl_context_factory=factory,
             )
         )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LISTEN: Final = "GPUFENCE_LISTEN"
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
 TLS_DIR: Final = "GPUFENCE_TLS_DIR"
+TLS_POLL_SECONDS: Final = "GPUFENCE_TLS_POLL_SECONDS"
 CLUSTER: Final = "GPUFENCE_CLUSTER"
 LOG_LEVEL: Final = "GPUFENCE_LOG_LEVEL"
 DRAIN_SECONDS: Final = "GPUFENCE_DRAIN_SECONDS"
@@ -42,7 +43,12 @@ class ServerSettings:
 
     tls_dir: Path = Path("/tls")
     """
-    The folder of tls.crt and tls.key, looked at every second.
+    The folder of tls.crt and tls.key, watched while serving.
+    """
+
+    tls_poll_seconds: float = 1.0
+    """
+    How often that folder is looked at; a mounted Secret tells nobody when it changes.
     """
 
     cluster: str = "auto"
@@ -73,6 +79,7 @@ HELP: Final = {
     LISTEN: "host:port for the API server, with TLS (:8443)",
     STATUS_LISTEN: "host:port for /healthz, /readyz and /metrics, plain (:8080)",
     TLS_DIR: "folder of tls.crt and tls.key, watched and swapped while serving (/tls)",
+    TLS_POLL_SECONDS: "seconds between two looks at that folder (1)",
     CLUSTER: "auto: this pod's cluster, or KUBECONFIG; none: no cluster at all (auto)",
     LOG_LEVEL: "debug, info, warning or error (info)",
     DRAIN_SECONDS: "seconds to go on serving after SIGTERM (15)",
@@ -89,6 +96,9 @@ def read_server_settings(reader: Reader) -> ServerSettings:
         listen=reader.address(LISTEN, ":8443"),
         status_listen=reader.address(STATUS_LISTEN, ":8080"),
         tls_dir=Path(reader.text(TLS_DIR, str(default.tls_dir))),
+        tls_poll_seconds=reader.seconds(
+            TLS_POLL_SECONDS, default.tls_poll_seconds, least=0.05, most=60.0
+        ),
         cluster=reader.choice(CLUSTER, default.cluster, CLUSTERS),
         log_level=reader.choice(LOG_LEVEL, default.log_level, LEVELS),
         drain_seconds=reader.seconds(DRAIN_SECONDS, default.drain_seconds, most=600.0),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _log = logging.getLogger(__name__)
-POLL_SECONDS = 1.0
 
 
 class Loads(Protocol):
@@ -29,13 +28,13 @@ class Loads(Protocol):
 
 class CertificateWatch:
     """
-    Looks at a folder every second and serves the newest pair that is good.
+    Looks at a folder again and again and serves the newest pair that is good.
 
     Connections keep the certificate they were made with; the next handshake gets the new one. What
     cannot serve never goes live: the old pair stays, and the matter is told once for each content.
     """
 
-    def __init__(self, folder: Path, loads: Loads, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(self, folder: Path, loads: Loads, poll_seconds: float) -> None:
         self._folder = folder
         self._loads = loads
         self._poll_seconds = poll_seconds
@@ -74,7 +73,8 @@ class CertificateWatch:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def look(self) -> None:
         """

@@ -1,0 +1,203 @@
+"""
+The serving certificate changes while connections live on, and never for the worse.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.http.webhook.authority import Authority, Leaf, write_files, write_secret
+from tests.http.webhook.process import Webhook, ask
+from tests.unit.webhook_server.builders import encoded, review
+
+if TYPE_CHECKING:
+    import http.client
+    from pathlib import Path
+
+QUICK = {"GPUFENCE_TLS_POLL_SECONDS": "0.05"}
+SWAPS = 50
+CONNECTIONS = 8
+LOADS = 'gpufence_webhook_certificate_loads_total{result="%s"}'
+
+
+def serial(webhook: Webhook) -> str:
+    """
+    Return the serial number that a new handshake meets.
+    """
+    connection = webhook.connect()
+    connection.connect()
+    assert isinstance(connection.sock, ssl.SSLSocket)
+    certificate = connection.sock.getpeercert()
+    connection.close()
+    assert certificate is not None
+    return str(certificate["serialNumber"]).lower().lstrip("0")
+
+
+class Load:
+    """
+    Reviews without a pause, half of them on kept connections, half on new ones.
+    """
+
+    def __init__(self, webhook: Webhook) -> None:
+        self._webhook = webhook
+        self._over = threading.Event()
+        self._pool = ThreadPoolExecutor(CONNECTIONS)
+        self._workers = [self._pool.submit(self._work, i % 2 == 0) for i in range(CONNECTIONS)]
+
+    def finish(self) -> list[int]:
+        """
+        Stop and return every status; an error of any connection is raised here.
+        """
+        self._over.set()
+        statuses = [status for worker in self._workers for status in worker.result()]
+        self._pool.shutdown()
+        return statuses
+
+    def _work(self, keep: bool) -> list[int]:  # noqa: FBT001 - called in one place
+        statuses: list[int] = []
+        connection = self._webhook.connect()
+        while not self._over.is_set():
+            statuses.append(self._once(connection))
+            if not keep:
+                connection.close()
+        connection.close()
+        return statuses
+
+    def _once(self, connection: http.client.HTTPSConnection) -> int:
+        return ask(connection, "POST", "/v1/pods/cap", encoded(review()))[0]
+
+
+def test_fifty_swaps_under_load_lose_nothing(authority: Authority, tmp_path: Path) -> None:
+    """
+    Certificates change fifty times, a wrong one in between each, and every request is answered.
+    """
+    write_secret(tmp_path, authority.leaf(), 0)
+    other = authority.leaf()
+    with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
+        load = Load(webhook)
+        for swap in range(1, SWAPS + 1):
+            count = len(webhook.lines)
+            leaf = authority.leaf()
+            write_secret(tmp_path, Leaf(leaf.certificate, other.key), 2 * swap)
+            webhook.wait_for("the certificate in", count)
+            write_secret(tmp_path, leaf, 2 * swap + 1)
+            webhook.wait_for("certificate ", count)
+        statuses = load.finish()
+
+        assert {200} == set(statuses)
+        assert SWAPS + 1 == webhook.metric(LOADS % "swapped")
+        assert SWAPS == webhook.metric(LOADS % "refused")
+
+
+def test_a_new_certificate_serves_the_next_handshake(authority: Authority, tls_dir: Path) -> None:
+    """
+    After a swap a new connection meets the new certificate, without a restart.
+    """
+    with Webhook(tls_dir, authority.client_context(), **QUICK) as webhook:
+        before = serial(webhook)
+        count = len(webhook.lines)
+        write_files(tls_dir, authority.leaf())
+        line = webhook.wait_for("certificate ", count)
+        after = serial(webhook)
+
+        assert before != after
+        assert after in str(line["message"])
+
+
+@pytest.mark.parametrize("broken", ["key", "half", "empty", "absent", "text"])
+def test_what_cannot_serve_never_goes_live(
+    authority: Authority, tls_dir: Path, broken: str
+) -> None:
+    """
+    The old certificate stays, and the trouble is said and counted once.
+    """
+    with Webhook(tls_dir, authority.client_context(), **QUICK) as webhook:
+        before = serial(webhook)
+        _spoil(tls_dir, broken, authority)
+        webhook.wait_for("the certificate in")
+        webhook.post("/v1/pods/cap", encoded(review()))
+
+        assert before == serial(webhook)
+        assert (200, "ok\n") == webhook.get("/readyz")
+        assert 1 == webhook.metric(LOADS % "refused")
+
+
+def test_a_webhook_without_a_certificate_waits_for_one(
+    authority: Authority, tmp_path: Path
+) -> None:
+    """
+    Started before its certificate is there, it says so, is not ready, and serves once it is.
+    """
+    with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
+        ready_before = webhook.get("/readyz")
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            webhook.post("/v1/pods/cap", encoded(review()))
+        write_secret(tmp_path, authority.leaf(), 1)
+        webhook.wait_for("certificate ")
+
+        assert (503, f"no usable certificate in {tmp_path}\n") == ready_before
+        assert 200 == webhook.post("/v1/pods/cap", encoded(review()))[0]
+        assert (200, "ok\n") == webhook.get("/readyz")
+
+
+def test_an_expired_certificate_is_not_ready(authority: Authority, tmp_path: Path) -> None:
+    """
+    Nobody would trust it, so the Service should not send anybody here.
+    """
+    write_files(tmp_path, authority.leaf(days=-0.5))
+    with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
+        assert (503, "the certificate has expired or is not valid yet\n") == webhook.get("/readyz")
+        assert -50_000 < webhook.metric("gpufence_webhook_certificate_expiry_seconds ") < 0
+
+
+def test_the_seconds_to_expiry_are_a_metric(webhook: Webhook) -> None:
+    """
+    An alert can be built on how long the certificate lasts.
+    """
+    lasting = webhook.metric("gpufence_webhook_certificate_expiry_seconds ")
+
+    assert 29 * 86400 < lasting < 31 * 86400
+
+
+def test_a_stranger_to_the_authority_is_told_apart(webhook: Webhook) -> None:
+    """
+    A client that trusts another authority refuses us, and we go on.
+    """
+    with (
+        closing(webhook.connect(Authority().client_context())) as connection,
+        pytest.raises(ssl.SSLCertVerificationError),
+    ):
+        connection.connect()
+
+    assert 200 == webhook.post("/v1/pods/cap", encoded(review()))[0]
+
+
+def test_an_expired_pair_does_not_replace_a_valid_one(authority: Authority, tmp_path: Path) -> None:
+    """
+    A pair that matches but has expired, such as one restored from a backup, never goes live.
+    """
+    write_secret(tmp_path, authority.leaf(), 0)
+    with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
+        before = serial(webhook)
+        write_secret(tmp_path, authority.leaf(days=-0.5), 1)
+        line = webhook.wait_for("the certificate in")
+
+        assert "it has expired" in str(line["message"])
+        assert before == serial(webhook)
+
+
+def _spoil(folder: Path, how: str, authority: Authority) -> None:
+    if how == "absent":
+        (folder / "tls.crt").unlink()
+        return
+    key = authority.leaf().key
+    content = {"key": key, "half": key[: len(key) // 2], "empty": b"", "text": b"hello"}[how]
+    temporary = folder / "new"
+    temporary.write_bytes(content)
+    temporary.rename(folder / "tls.key")

@@ -1,0 +1,204 @@
+"""
+Deployment, Service, rights and policies fit the program and each other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.mode import MODES
+from tests.manifests.webhook.objects import FOLDER, listed_files, manifest, texts
+from webhook.app import HEALTH_PATH, READY_PATH
+from webhook.server import LAST_ANSWERS_SECONDS
+from webhook.settings import HELP, ServerSettings
+
+
+def pod_spec() -> dict[str, Any]:
+    spec: dict[str, Any] = manifest("Deployment", names.WEBHOOK_SERVICE)["spec"]["template"]["spec"]
+    return spec
+
+
+def container() -> dict[str, Any]:
+    (only,) = pod_spec()["containers"]
+    assert isinstance(only, dict)
+    return only
+
+
+def environment() -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container()["env"]}
+
+
+def test_every_file_is_listed() -> None:
+    """
+    A file that nobody lists is never applied.
+    """
+    there = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
+
+    assert there == set(listed_files())
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Service", "PodDisruptionBudget", "ServiceAccount"])
+def test_what_has_a_namespace_is_in_ours(kind: str) -> None:
+    """
+    Nothing of ours lies about elsewhere.
+    """
+    assert names.SYSTEM_NAMESPACE == manifest(kind, names.WEBHOOK_SERVICE)["metadata"]["namespace"]
+
+
+def test_the_api_server_finds_the_service() -> None:
+    """
+    Name, namespace and port of the Service are what every hook calls.
+    """
+    service = manifest("Service", names.WEBHOOK_SERVICE)
+    ports = {port["name"]: port for port in service["spec"]["ports"]}
+    configuration = manifest("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
+    called = [hook["clientConfig"]["service"] for hook in configuration["webhooks"]]
+
+    assert {(names.SYSTEM_NAMESPACE, names.WEBHOOK_SERVICE, ports["https"]["port"])} == {
+        (each["namespace"], each["name"], each["port"]) for each in called
+    }
+    assert "https" == ports["https"]["targetPort"]
+
+
+def test_ports_are_those_the_program_listens_on() -> None:
+    """
+    Container ports and settings agree.
+    """
+    ports = {port["name"]: port["containerPort"] for port in container()["ports"]}
+
+    assert {"https": 8443, "status": 8080} == ports
+    assert {":8443", ":8080"} == {
+        environment()["GPUFENCE_LISTEN"],
+        environment()["GPUFENCE_STATUS_LISTEN"],
+    }
+
+
+def test_every_variable_is_a_setting() -> None:
+    """
+    The Deployment sets nothing that the program does not read.
+    """
+    assert set(environment()) <= set(HELP)
+
+
+def test_the_certificate_is_where_the_program_looks() -> None:
+    """
+    The Secret's folder is mounted whole at the folder of the settings.
+    """
+    (mount,) = container()["volumeMounts"]
+    (volume,) = pod_spec()["volumes"]
+
+    assert environment()["GPUFENCE_TLS_DIR"] == mount["mountPath"]
+    assert "subPath" not in mount
+    assert names.TLS_SECRET == volume["secret"]["secretName"]
+
+
+def test_probes_ask_the_paths_of_the_program() -> None:
+    """
+    Liveness and readiness are asked where they are answered.
+    """
+    assert [HEALTH_PATH, READY_PATH] == [
+        container()[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")
+    ]
+
+
+def test_the_grace_covers_the_draining() -> None:
+    """
+    The kubelet does not kill what is still serving on.
+    """
+    needed = ServerSettings().drain_seconds + LAST_ANSWERS_SECONDS
+
+    assert needed < pod_spec()["terminationGracePeriodSeconds"]
+
+
+def test_the_webhook_may_read_and_nothing_else() -> None:
+    """
+    Its rights are exactly what its two watches and its questions take.
+    """
+    rules = manifest("ClusterRole", names.WEBHOOK_SERVICE)["rules"]
+    rights = {resource: set(rule["verbs"]) for rule in rules for resource in rule["resources"]}
+
+    assert {
+        "nodes": {"get", "list", "watch"},
+        "namespaces": {"get", "list", "watch"},
+        "pods": {"get"},
+    } == rights
+    assert pod_spec()["serviceAccountName"] == names.WEBHOOK_SERVICE
+
+
+def test_the_pod_satisfies_the_restricted_standard() -> None:
+    """
+    It runs as nobody, without privileges, on a file system it cannot write.
+    """
+    security = container()["securityContext"]
+
+    assert pod_spec()["securityContext"]["runAsNonRoot"] is True
+    assert "RuntimeDefault" == pod_spec()["securityContext"]["seccompProfile"]["type"]
+    assert {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    } == security
+
+
+def test_one_of_two_stays_through_a_drain() -> None:
+    """
+    There are two replicas, and a disruption takes one at a time.
+    """
+    deployment = manifest("Deployment", names.WEBHOOK_SERVICE)
+    budget = manifest("PodDisruptionBudget", names.WEBHOOK_SERVICE)
+
+    assert 2 == deployment["spec"]["replicas"]
+    assert 1 == budget["spec"]["maxUnavailable"]
+    assert deployment["spec"]["selector"] == budget["spec"]["selector"]
+
+
+def test_the_mode_policy_knows_the_modes_of_the_code() -> None:
+    """
+    The policy's list is the code's list.
+    """
+    policy = manifest("ValidatingAdmissionPolicy", "gpufence-mode")["spec"]
+    listed = ", ".join(f"'{mode}'" for mode in MODES)
+
+    assert (
+        f"object.metadata.labels['{names.MODE}'] in [{listed}]"
+        == policy["validations"][0]["expression"]
+    )
+
+
+def test_the_freezing_policy_knows_the_keys_of_the_code() -> None:
+    """
+    Both prefixes and every key of KAI are frozen.
+    """
+    policy = manifest("ValidatingAdmissionPolicy", "gpufence-frozen-annotations")["spec"]
+    variables = {each["name"]: each["expression"] for each in policy["variables"]}
+    kai = ", ".join(f"'{key}'" for key in names.KAI_KEYS)
+
+    assert (
+        "variables.changed.filter(k, "
+        f"k.startsWith('{names.PREFIX}') || k.startsWith('{names.ENV_PREFIX}') "
+        f"|| (variables.fenced && k in [{kai}]))"
+    ) == variables["frozen"]
+
+
+@pytest.mark.parametrize("policy", ["gpufence-mode", "gpufence-frozen-annotations"])
+def test_every_policy_is_bound(policy: str) -> None:
+    """
+    A policy without a binding does nothing.
+    """
+    binding = manifest("ValidatingAdmissionPolicyBinding", policy)["spec"]
+
+    assert {"policyName": policy, "validationActions": ["Deny"]} == binding
+
+
+def test_every_name_of_ours_is_one_of_the_code() -> None:
+    """
+    No manifest spells a label or annotation that names.py does not know.
+    """
+    known = {value for value in vars(names).values() if isinstance(value, str)}
+    said = {word for text in texts() for word in re.findall(r"[a-z.]*gpufence\.io/[a-z-]*", text)}
+
+    assert set() == said - known

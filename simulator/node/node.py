@@ -126,13 +126,13 @@ class SimulatedNode:
         return log_of(run.folder, container).read_text(errors="replace")
 
     def _set_up(self, undo: ExitStack) -> None:
+        client = self._client(self._options.kubeconfig, undo)
         self._folder = self._temporary_folder(undo)
         self._state = open_state(
             self._options.state or self._folder / "cards", self._options.cards, seed=self.name
         )
         self._proc = ProcRoot(self._options.proc or self._folder / "proc")
         undo.callback(self._proc.close)
-        client = self._client(self._options.kubeconfig, undo)
         machine = self._machine(client)
         self._pods = self._make_pods(client, machine)
         registration = self._registration(client, machine, undo)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gpufence.cards import Card
 
 UNITS = {"GiB": GIB, "MiB": MIB}
-WHOLE_PERCENT = 100
 COUNTED = (names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED)
 """Resources that count cards, or shares of them, and carry no amount."""
 

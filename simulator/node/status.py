@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from simulator.node.pod import Pod
 
 RUNTIME = "containerd://"
-FIRST_SIGNAL_EXIT = 128
 
 
 @dataclass(frozen=True, slots=True)

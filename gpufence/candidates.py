@@ -66,7 +66,7 @@ def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice
     A node that does not tell its cards adds the operator's default card with the node's own units;
     where there is no node at all, the default stands alone.
     """
-    profile = _profile(pod)
+    profile = profile_of(pod)
     found: dict[Choice, None] = {}
     for node in nodes:
         cards = usable_cards(node, profile, assigned_card(pod))
@@ -96,7 +96,10 @@ def _choice(node: GpuNode, card: Card) -> Choice:
     return Choice(node.units, card.memory_bytes, card.compute_capability)
 
 
-def _profile(pod: Pod) -> str:
+def profile_of(pod: Pod) -> str:
+    """
+    Return the MIG profile a pod asks for; empty where it asks for cards.
+    """
     for resource in _wanted(pod):
         if resource.startswith(names.NVIDIA_MIG_PREFIX):
             return resource.removeprefix(names.NVIDIA_MIG_PREFIX).removesuffix(".shared")

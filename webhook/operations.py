@@ -78,6 +78,15 @@ class Patch:
         }
         self.operations.append({"op": "remove", "path": pointer(path) + escape(str(key))})
 
+    def look(self, path: Path) -> dict[str, object]:
+        """
+        Return the object at a path as it will be; it must be there, and is not to be changed.
+        """
+        found: object = self.document
+        for key in path:
+            found = _member(found, key)
+        return cast("dict[str, object]", found)
+
     def _make(self, path: Path, value: object) -> None:
         parent = cast("dict[str, object]", self._copy(path[:-1]))
         parent[str(path[-1])] = self._copies[path] = value

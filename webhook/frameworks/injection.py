@@ -7,8 +7,7 @@ here depends on its arguments alone, all of them plain values, and is remembered
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Form, Setting, write_container
 from gpufence.share import write_fraction
+from webhook.frameworks.ask import Ask, How, Injection, TooSmall, Word
 from webhook.frameworks.defeats import defeat
 from webhook.frameworks.figures import (
     Basis,
-    Reckoning,
     smallest,
     starved_everywhere,
     sufficient_limit,
@@ -47,87 +46,10 @@ from webhook.frameworks.table import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.frameworks.figures import Reckoning
     from webhook.frameworks.servers import Launch
     from webhook.frameworks.settle import Settled
     from webhook.frameworks.table import Row
-
-
-class How(Enum):
-    """
-    What is to become of the settings.
-    """
-
-    SET = "set"
-    PLAN = "plan"  # observe: only said
-    GROW = "grow"  # observe with growth: said, and grow-on-demand set
-    NOTHING = "nothing"  # opted out, or nothing to inject
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """
-    What a container says about one variable already.
-
-    `user` is the user's own text, also where a pass before this one has replaced it; `slot` is the
-    slot that pass gave it; `hidden` marks a value that cannot be read (valueFrom, `$(VAR)`).
-    """
-
-    env: str
-    user: str | None = None
-    slot: str = ""
-    hidden: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """
-    One container, and all that its settings depend on.
-
-    `first_slot` is the first number free; `fenced` is False where nothing enforces the limit.
-    """
-
-    container: str
-    reckoning: Reckoning
-    words: tuple[Word, ...] = ()
-    launch: Launch | None = None
-    first_slot: int = 0
-    how: How = How.SET
-    fenced: bool = True
-    args: bool = False
-    hook: bool = False
-    env_from: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Injection:
-    """
-    What becomes of one container.
-
-    `slots` are variables to point at their slots, `values` what stands in those; `restored` are
-    variables that an earlier pass pointed at a slot and that get their own text back, or go;
-    `argument` is to be appended where there is one.
-    """
-
-    plan: ContainerPlan
-    text: str
-    slots: tuple[tuple[str, str], ...]
-    values: tuple[tuple[str, str], ...]
-    restored: tuple[tuple[str, str | None], ...]
-    warnings: tuple[str, ...]
-    next_slot: int
-    argument: str = ""
-    too_small: TooSmall | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TooSmall:
-    """
-    A limit that leaves a framework no room on any card, and the smallest one that would.
-    """
-
-    limit_bytes: int
-    reserve_bytes: int
-    sufficient_bytes: int
 
 
 @lru_cache(maxsize=2048)
@@ -137,16 +59,16 @@ def inject(ask: Ask) -> Injection:
     """
     work = _Work(ask)
     work.settle_all()
-    plain = smallest(ask.reckoning, Basis.PLAIN)
     known = [met.limit_bytes for met in ask.reckoning.met if met.limit_bytes is not None]
     plan = ContainerPlan(
         limit_bytes=min(known, default=None),
         processes=ask.reckoning.processes,
         headroom=ask.reckoning.headroom,
-        cap_bytes=plain.amount.allowance_bytes if plain.amount else None,
+        cap_bytes=_cap(ask),
         settings=tuple(work.settings),
     )
     return Injection(
+        container=ask.container,
         plan=plan,
         text=write_container(plan),
         slots=tuple(work.slots),
@@ -157,6 +79,17 @@ def inject(ask: Ask) -> Injection:
         argument=ask.launch.argument if ask.launch is not None and work.told else "",
         too_small=None if ask.how is How.NOTHING or not ask.fenced else _too_small(ask.reckoning),
     )
+
+
+def _cap(ask: Ask) -> int | None:
+    """
+    Return what each process may allocate; servers that plan by themselves count their own context.
+    """
+    if ask.how is How.NOTHING or not ask.fenced:
+        return None
+    by_itself = ask.launch is not None and ask.launch.flag.torch
+    found = smallest(ask.reckoning, Basis.SHARE if by_itself else Basis.PLAIN).amount
+    return None if found is None else found.allowance_bytes
 
 
 def _too_small(reckoning: Reckoning) -> TooSmall | None:

@@ -1,0 +1,86 @@
+"""
+PURE. The pod's annotations: what the namespace adds, what is dropped as forged, what is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.wishes import defaults_from, read_wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gpufence.errors import Problem
+    from webhook.operations import Patch
+
+MOST_BYTES = 250 * 1024
+"""The API server takes 256 KiB on one object; the rest is for whoever comes after us."""
+
+_BOOKS = frozenset((*names.GPUSHARE_BOOKS, *names.VOLCANO_BOOKS))
+_OURS = frozenset(names.WRITTEN_KEYS)
+_LINE = "\n"
+_LONGEST_WARNINGS = 8 * 1024
+
+
+def is_forged(key: str) -> bool:
+    """
+    Tell whether only schedulers, device plugins or gpufence itself may write a key.
+    """
+    return key in _BOOKS or key in _OURS or key.startswith(names.ENV_PREFIX)
+
+
+def concerns_us(annotations: Iterable[str]) -> bool:
+    """
+    Tell whether any key is one for which the API server calls the webhook.
+    """
+    return any(
+        key.startswith((names.PREFIX, names.ENV_PREFIX)) or key in names.KAI_KEYS
+        for key in annotations
+    )
+
+
+def words_for(
+    namespace: Mapping[str, str], own: Mapping[str, str], containers: frozenset[str]
+) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    """
+    Return the namespace's defaults for a pod, without those nobody can read, and what is wrong with
+    those: a typing error of the namespace's owner must not keep anybody's pod out.
+    """
+    words = defaults_from(namespace, own, containers)
+    problems = read_wishes(words, containers).unreadable if words else ()
+    for problem in problems:
+        words.pop(problem.field.removeprefix("metadata.annotations[").removesuffix("]"), None)
+    return words, problems
+
+
+def scheduler_books(annotations: Mapping[str, str]) -> list[str]:
+    """
+    Return the keys by which a pod would meddle with a scheduler's books.
+    """
+    return sorted(annotations.keys() & _BOOKS)
+
+
+def settle_annotations(
+    patch: Patch, present: Mapping[str, object], wanted: Mapping[str, str]
+) -> None:
+    """
+    Make the annotations what they should be, naming only what differs.
+    """
+    for key in present:
+        if key not in wanted and is_forged(key):
+            patch.remove(("metadata", "annotations"), key)
+    changed = {key: text for key, text in wanted.items() if present.get(key) != text}
+    patch.update(("metadata", "annotations"), changed)
+
+
+def write_warnings(warnings: Iterable[str]) -> str:
+    """
+    Write the annotation: one warning on each line.
+    """
+    return _LINE.join(warnings)[:_LONGEST_WARNINGS]
+
+
+def size_of(annotations: Mapping[str, object]) -> int:
+    return sum(len(f"{key}{text}".encode()) for key, text in annotations.items())

@@ -1,0 +1,127 @@
+"""
+PURE. What is said about a pod: warnings, refusals, and the one line that sums it up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.candidates import assigned_card, profile_of
+from gpufence.mode import Mode
+from gpufence.nodes import usable_cards
+from gpufence.quantity import write_mebibytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpufence.dialects import Unreadable
+    from gpufence.errors import Problem
+    from gpufence.plan import Plan
+    from gpufence.wishes import Wishes
+    from webhook.frameworks.ask import TooSmall
+    from webhook.rewrite.case import Case
+    from webhook.rewrite.reach import Reach
+
+UNKNOWN_CARD = "no card's size is known yet: fractions stay as they are until the pod is bound"
+SOME_UNKNOWN = "some nodes do not tell their cards: values may be too large there"
+UNCLEAR = "on some nodes this holds: "
+
+
+def hard_problems(wishes: Wishes, said: Unreadable | None) -> tuple[str, ...]:
+    """
+    Return what `evict` refuses: words of ours that cannot be read, and what can never run.
+
+    A unit or card that nobody knows is not the pod's fault, and refuses nothing.
+    """
+    problems = list(wishes.unreadable)
+    if said is not None and (said.never_runs or names.PREFIX in said.problem.field):
+        problems.append(said.problem)
+    return _sentences(problems)
+
+
+def too_small(container: str, found: TooSmall) -> str:
+    """
+    Say that a limit leaves no room for any framework, and which limit would.
+    """
+    return (
+        f"{container}: {write_mebibytes(found.limit_bytes)} of GPU memory is too little: "
+        f"{write_mebibytes(found.reserve_bytes)} go to CUDA itself; "
+        f"ask for at least {write_mebibytes(found.sufficient_bytes)}"
+    )
+
+
+def notes(problems: Iterable[Problem]) -> tuple[str, ...]:
+    return _sentences(problems)
+
+
+def about(case: Case, reach: Reach, *, fenced: bool) -> tuple[str, ...]:
+    """
+    Return what the creator of the pod should know, besides each container's own remarks.
+    """
+    said = [*_sentences(reach.limits.notes), *_sentences(case.wishes.notes)]
+    said += (f"{UNCLEAR}{text}" for text in _sentences(reach.unclear))
+    said += (f"namespace {text}" for text in _sentences(case.words.unreadable))
+    unknown = sum(1 for choice, _ in reach.found if choice.memory_bytes is None)
+    if fenced and unknown:
+        said.append(UNKNOWN_CARD if unknown == len(reach.found) else SOME_UNKNOWN)
+    return tuple(said)
+
+
+def summary(case: Case, reach: Reach, plan: Plan, *, fenced: bool) -> str:
+    """
+    Sum the decision up in one line.
+    """
+    limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
+    head = f"{plan.dialect}: limit {limit} on each card ({reach.limits.basis})"
+    return f"{head}; {_course(case, reach, plan, fenced=fenced)}{_where(case)}"
+
+
+def unreadable(problem: Problem) -> str:
+    return f"limit unreadable, so not fenced: {problem.sentence}"
+
+
+def undeclared(reason: str) -> str:
+    return f"not fenced: {reason}"
+
+
+def card(case: Case) -> str:
+    """
+    Name the cards the values were computed for; empty where none is known.
+    """
+    if case.node is None:
+        sizes = sorted({choice.memory_bytes for choice in case.choices if choice.memory_bytes})
+        return ", ".join(map(write_mebibytes, sizes))
+    cards = usable_cards(case.node, profile_of(case.pod), assigned_card(case.pod))
+    told = dict.fromkeys(f"{item.model} {write_mebibytes(item.memory_bytes)}" for item in cards)
+    return ", ".join(text.strip() for text in told)
+
+
+def _course(case: Case, reach: Reach, plan: Plan, *, fenced: bool) -> str:
+    if not case.wishes.inject:
+        return "opted out of settings, measured and fenced all the same"
+    if reach.library_caps:
+        return "capped by its own library, so nothing is injected"
+    if not fenced:
+        return f"no amount declared, so not fenced; {names.MEMORY} sets one"
+    caps = ", ".join(
+        f"{name} {write_mebibytes(item.cap_bytes)}"
+        for name, item in plan.containers.items()
+        if item.cap_bytes is not None
+    )
+    verb = "would be" if case.mode is Mode.OBSERVE else "are"
+    return f"frameworks {verb} told {caps or 'at binding'}"
+
+
+def _where(case: Case) -> str:
+    if case.node is not None:
+        return f"; exact on node {case.node.name} ({card(case)})"
+    kinds = len(case.choices)
+    if kinds > 1:
+        return f"; the smallest over {kinds} kinds of cards until it is bound"
+    known = case.choices[0].memory_bytes
+    return "" if known is None else f"; for a card of {write_mebibytes(known)} until it is bound"
+
+
+def _sentences(problems: Iterable[Problem]) -> tuple[str, ...]:
+    return tuple(problem.sentence for problem in problems)

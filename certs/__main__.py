@@ -11,13 +11,15 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from certs.dial import call_each
 from certs.ensure import Run, Wishes
 from certs.facts import look_at
 from certs.inject import Injector
+from certs.ports import World
 from certs.settings import HELP, read_endpoints, read_settings
 from certs.status import status_of
 from certs.store import Store
-from gpufence.errors import GpufenceError
+from gpufence.errors import GpufenceError, SettingsError
 from kube import connect, read_client_settings
 
 if TYPE_CHECKING:
@@ -26,10 +28,15 @@ if TYPE_CHECKING:
     from certs.settings import Settings
     from kube import Client
 
+_WELL, _LOOK, _MISTAKEN = 0, 1, 2
+
 
 class SystemClock:
     def now(self) -> float:
         return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -45,48 +52,63 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
     arguments = _parser().parse_args(argv)
     try:
         settings = read_settings(environ)
+        for name in settings.unknown:
+            _warn(f"{name} is no setting of gpufence-certs; see gpufence-certs --help")
+        wishes = _wishes(arguments, settings)
         client = connect(read_client_settings(environ, user_agent="gpufence-certs"))
         if arguments.command == "status":
             return _status(client, settings)
-        endpoints = read_endpoints(arguments.endpoints, "--endpoints")
-        wishes = Wishes(
-            force_leaf=getattr(arguments, "leaf", False),
-            force_ca=getattr(arguments, "ca", False),
-            settle_seconds=settings.settle_seconds,
-            wait_seconds=settings.wait_seconds,
-            endpoints=endpoints,
-        )
         return _ensure(client, settings, wishes)
+    except SettingsError as error:
+        _warn(str(error))
+        return _MISTAKEN
     except GpufenceError as error:
-        print(f"gpufence-certs: {error}", file=sys.stderr)
-        return 1
+        _warn(str(error))
+        return _LOOK
+    except KeyboardInterrupt:
+        _warn("stopped; whatever was begun goes on with the next run")
+        return _LOOK
+
+
+def _wishes(arguments: argparse.Namespace, settings: Settings) -> Wishes:
+    return Wishes(
+        force_leaf=getattr(arguments, "leaf", False),
+        force_ca=getattr(arguments, "ca", False),
+        patience=settings.patience,
+        endpoints=read_endpoints(getattr(arguments, "endpoints", ""), "--endpoints"),
+    )
 
 
 def _ensure(client: Client, settings: Settings, wishes: Wishes) -> int:
-    report = Run(client, settings.names, SystemClock(), _say).ensure(wishes)
+    world = World(client, SystemClock(), call_each)
+    report = Run(world, settings.names, wishes, _say).ensure()
     if not report.done:
         _say("nothing to do")
     for text in report.pending:
-        _say(f"old CA stays trusted until the next run: {text}")
-    return 0
+        _say(f"the old CA stays trusted until a later run: {text}")
+    return _WELL
 
 
 def _status(client: Client, settings: Settings) -> int:
     store = Store(client, settings.names.namespace)
-    ca, leaf = store.read_ca(), store.read_leaf()
+    leaf, ca = store.read_leaf(), store.read_ca()
     status = status_of(
-        look_at(ca.pair, leaf.pair),
+        look_at(ca.pair, leaf.pair, leaf.authority),
         Injector(client).read(),
         ca.pair.certificate if ca.pair else b"",
         settings.names.all,
         time.time(),
     )
     print(status.table)
-    return 1 if status.alarming else 0
+    return _LOOK if status.alarming else _WELL
 
 
 def _say(text: str) -> None:
     print(f"gpufence-certs: {text}", flush=True)
+
+
+def _warn(text: str) -> None:
+    print(f"gpufence-certs: {text}", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     ensure = commands.add_parser("ensure", help="issue or renew whatever is missing or due")
-    status = commands.add_parser("status", help="print a table; exit 1 where somebody should look")
+    commands.add_parser("status", help="print a table; exit 1 where somebody should look")
     rotate = commands.add_parser("rotate", help="renew now, due or not")
     which = rotate.add_mutually_exclusive_group(required=True)
     which.add_argument("--leaf", action="store_true", help="a new serving certificate")
@@ -110,7 +132,6 @@ def _parser() -> argparse.ArgumentParser:
             metavar="HOST:PORT,...",
             help="ask these which certificate they serve, instead of the Service's EndpointSlices",
         )
-    status.set_defaults(endpoints="")
     return parser
 
 

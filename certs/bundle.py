@@ -2,7 +2,7 @@
 The list of CAs the API server trusts: which belong in it, and a gate for what stands there.
 
 Stricter than the parser it feeds: whoever pastes a private key beside a certificate must not see us
-publish it in an object that everybody may read.
+publish it again in an object that everybody may read.
 """
 
 from __future__ import annotations
@@ -14,71 +14,92 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from certs.issue import CA_NAME
-from gpufence.errors import InvalidError, Problem
 
 _BLOCK = re.compile(
-    rb"-----BEGIN ([A-Z0-9 ]+)-----\s*([A-Za-z0-9+/=\s]*)-----END \1-----\s*", re.ASCII
+    rb"-----BEGIN ([A-Z0-9 ]{1,64})-----\s*([A-Za-z0-9+/=\s]*)-----END \1-----", re.ASCII
 )
+_CERTIFICATE = b"CERTIFICATE"
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """
-    A list of CA certificates, each PEM in its normal form.
+    A list of CA certificates, each PEM in its normal form, and what else stood between them.
     """
 
     ours: tuple[bytes, ...] = ()
     foreign: tuple[bytes, ...] = ()
+    refused: tuple[str, ...] = ()
 
     @property
     def pem(self) -> bytes:
         return b"".join((*self.ours, *self.foreign))
 
+    def trusts_only(self, authority: bytes) -> bool:
+        """
+        Tell whether this is the one CA of ours in it.
+        """
+        return self.ours == normal(authority)
 
-def read_bundle(text: bytes, field: str) -> Bundle:
+    def trusts(self, authority: bytes) -> bool:
+        certificates = normal(authority)
+        return bool(certificates) and set(certificates) <= {*self.ours, *self.foreign}
+
+
+def read_bundle(text: bytes) -> Bundle:
     """
-    Read a bundle of CERTIFICATE blocks and nothing else; empty text is an empty bundle.
+    Sort out a bundle: CAs of ours, CAs of others, and what is no certificate at all.
     """
     ours: list[bytes] = []
     foreign: list[bytes] = []
-    for block in _blocks(text.strip(), field):
-        certificate = _certificate(block, field)
-        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-        mine = [str(name.value) for name in names] == [CA_NAME]
-        (ours if mine else foreign).append(block)
-    return Bundle(tuple(dict.fromkeys(ours)), tuple(dict.fromkeys(foreign)))
+    refused: list[str] = []
+    if _BLOCK.sub(b"", text).strip():
+        refused.append("text outside of any block")
+    for match in _BLOCK.finditer(text):
+        certificate = _certificate(match)
+        if certificate is None:
+            kind = match[1].decode("ascii")
+            refused.append("a broken CERTIFICATE" if match[1] == _CERTIFICATE else f"a {kind}")
+        else:
+            (ours if _is_ours(certificate) else foreign).append(_pem(match))
+    return Bundle(_once(ours), _once(foreign), tuple(refused))
 
 
 def trusting(bundle: Bundle, *wanted: bytes) -> Bundle:
     """
     Return the bundle with exactly these CAs of ours, and somebody else's left alone.
     """
-    blocks = [block for text in wanted for block in _blocks(text.strip(), "our own CA")]
-    return Bundle(tuple(dict.fromkeys(blocks)), bundle.foreign)
+    ours = [block for text in wanted for block in normal(text)]
+    return Bundle(_once(ours), bundle.foreign)
 
 
-def _blocks(text: bytes, field: str) -> list[bytes]:
-    blocks: list[bytes] = []
-    position = 0
-    while position < len(text):
-        match = _BLOCK.match(text, position)
-        if match is None or match[1] != b"CERTIFICATE":
-            kind = match[1].decode() if match else "text outside of any block"
-            raise InvalidError(
-                Problem(field, kind, "is no CERTIFICATE block", "leave only certificates there")
-            )
-        body = b"".join(match[2].split())
-        lines = [body[at : at + 64] for at in range(0, len(body), 64)]
-        pem = (b"-----BEGIN CERTIFICATE-----", *lines, b"-----END CERTIFICATE-----")
-        blocks.append(b"\n".join(pem) + b"\n")
-        position = match.end()
-    return blocks
+def normal(text: bytes) -> tuple[bytes, ...]:
+    """
+    Return every certificate of a text in the form in which bundles hold them.
+    """
+    return _once([_pem(match) for match in _BLOCK.finditer(text) if _certificate(match)])
 
 
-def _certificate(block: bytes, field: str) -> x509.Certificate:
+def _once(blocks: list[bytes]) -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys(blocks))
+
+
+def _pem(match: re.Match[bytes]) -> bytes:
+    body = b"".join(match[2].split())
+    lines = [body[at : at + 64] for at in range(0, len(body), 64)]
+    pem = (b"-----BEGIN CERTIFICATE-----", *lines, b"-----END CERTIFICATE-----")
+    return b"\n".join(pem) + b"\n"
+
+
+def _certificate(match: re.Match[bytes]) -> x509.Certificate | None:
+    if match[1] != _CERTIFICATE:
+        return None
     try:
-        return x509.load_pem_x509_certificate(block)
-    except ValueError as error:
-        raise InvalidError(
-            Problem(field, "a CERTIFICATE block", "cannot be decoded", "remove it")
-        ) from error
+        return x509.load_pem_x509_certificate(_pem(match))
+    except ValueError:
+        return None
+
+
+def _is_ours(certificate: x509.Certificate) -> bool:
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return [str(name.value) for name in names] == [CA_NAME]

@@ -6,65 +6,57 @@ from __future__ import annotations
 
 import socket
 import ssl
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gpufence.names import WEBHOOK_SERVICE
+from certs.ports import Endpoint, Served
 from kube import group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
-    from kube import Client
+    from certs.material import Names
+    from certs.ports import Api
 
 CALL_SECONDS = 3.0
+PORT_NAME: Final = "https"
+"""The port of the Service that the API server calls; its other port speaks no TLS."""
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """
-    What one endpoint answered: its certificate as DER, or why there is none.
-    """
-
-    endpoint: str
-    certificate: bytes | None
-    trouble: str = ""
-
-
-def endpoints_of(client: Client, namespace: str) -> tuple[tuple[str, int], ...]:
+def endpoints_of(api: Api, names: Names) -> tuple[Endpoint, ...]:
     """
     Return the address and port of every replica behind the webhook's Service.
 
     Replicas that are not ready count too: they serve again in a moment, with what they hold.
     """
-    path = group("discovery.k8s.io/v1", "namespaces", namespace, "endpointslices")
-    query = {"labelSelector": f"kubernetes.io/service-name={WEBHOOK_SERVICE}"}
+    path = group("discovery.k8s.io/v1", "namespaces", names.namespace, "endpointslices")
+    query = {"labelSelector": f"kubernetes.io/service-name={names.service}"}
     found = {
-        (str(address), int(port["port"])): None
-        for piece in client.list(path, query).items
+        Endpoint(str(address), int(port["port"])): None
+        for piece in api.list(path, query).items
         for port in piece.get("ports") or []
+        if port.get("port") and port.get("name") in {PORT_NAME, "", None}
         for endpoint in piece.get("endpoints") or []
         for address in endpoint.get("addresses") or []
     }
     return tuple(found)
 
 
-def serve_which(endpoints: Iterable[tuple[str, int]], name: str) -> tuple[Served, ...]:
+def call_each(endpoints: Sequence[Endpoint], name: str) -> tuple[Served, ...]:
     """
     Call every endpoint and return what each serves under the verified name.
     """
-    return tuple(_call(host, port, name) for host, port in endpoints)
+    return tuple(_call(endpoint, name) for endpoint in endpoints)
 
 
-def _call(host: str, port: int, name: str) -> Served:
-    endpoint = f"{host}:{port}"
+def _call(endpoint: Endpoint, name: str) -> Served:
     # Not verified on purpose: the question is which certificate stands there, not whether to trust.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    address = (endpoint.host, endpoint.port)
     try:
         with (
-            socket.create_connection((host, port), timeout=CALL_SECONDS) as plain,
+            socket.create_connection(address, timeout=CALL_SECONDS) as plain,
             context.wrap_socket(plain, server_hostname=name) as secure,
         ):
             return Served(endpoint, secure.getpeercert(binary_form=True))

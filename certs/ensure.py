@@ -3,206 +3,161 @@ One idempotent run: whatever is missing, broken or due is renewed, and nobody's 
 
 The order makes every crash harmless. A new CA is stored first; every hook trusts it beside the old
 one before a leaf of it is served; the old one goes only after each replica was seen serving the new
-leaf. A run that dies in between leaves a state that works, and the next run goes on from there.
-Several runs at once are harmless: every write names the version it is based on.
+leaf. A run that dies in between leaves a state that works, and the next run goes on from there: the
+bundle itself remembers that an overlap has to be ended.
+
+Several runs at once are harmless. Every write names the version it is based on, and every run reads
+the leaf before the CA and the CA before the bundles. So whoever replaces a leaf signs with the CA of
+that leaf or with a later one, and a later CA enters a bundle only by a write that makes the ending
+of an older overlap a conflict (see overlap.py).
 """
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from certs.bundle import read_bundle
-from certs.dial import Served, endpoints_of, serve_which
-from certs.errors import ContendedError
-from certs.facts import look_at
-from certs.inject import Injector, Trust
+from certs.errors import ContendedError, OvertakenError
+from certs.facts import look_at, signers_of
+from certs.inject import Injector
 from certs.issue import issue_ca, issue_leaf
+from certs.material import Patience
+from certs.overlap import Overlap
 from certs.renewal import Keep, Reason, Renewal, RenewCA, RenewLeaf, decide
-from certs.store import Secret, Store
-from gpufence.errors import InvalidError
+from certs.store import Store
 from kube import ConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from certs.material import Names, Pair
-    from kube import Client
+    from certs.ports import Endpoint, World
+    from certs.store import Secret
 
-ATTEMPTS = 30
-_POLL_SECONDS = 1.0
-
-
-class Clock(Protocol):
-    """
-    The time of day for certificates, and a way to let time pass.
-    """
-
-    def now(self) -> float: ...
-
-    def sleep(self, seconds: float) -> None: ...
-
-    def chance(self) -> float: ...
+ATTEMPTS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """
-    What a run is asked for beyond what is due.
+    What a run is asked for beyond what is due, and how patient it is.
 
-    `settle_seconds` is how long the API servers get to see a new CA before a leaf of it is served;
-    `wait_seconds` how long the run waits for replicas to serve it.
+    To force a renewal is to replace what the run finds at its start: once somebody else has
+    replaced that, the wish is granted.
     """
 
     force_leaf: bool = False
     force_ca: bool = False
-    settle_seconds: float = 5.0
-    wait_seconds: float = 120.0
-    endpoints: tuple[tuple[str, int], ...] = ()
+    patience: Patience = field(default_factory=Patience)
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """
-    What a run did, in sentences; `finished` is False while an old CA is still trusted.
+    What a run did, in sentences, and what keeps an old CA trusted until a later run.
     """
 
     done: tuple[str, ...]
-    finished: bool
-    pending: tuple[str, ...] = field(default=())
+    pending: tuple[str, ...]
 
 
 class Run:
     """
-    A run against one cluster.
+    A run against one cluster; `say` hears of everything as it happens.
     """
 
     def __init__(
-        self, client: Client, names: Names, clock: Clock, say: Callable[[str], None]
+        self, world: World, names: Names, wishes: Wishes, say: Callable[[str], None]
     ) -> None:
-        self._client = client
+        self._clock = world.clock
         self._names = names
-        self._clock = clock
-        self._store = Store(client, names.namespace)
-        self._injector = Injector(client)
+        self._wishes = wishes
         self._say = say
+        self._store = Store(world.api, names.namespace)
+        self._injector = Injector(world.api)
+        self._overlap = Overlap(world, names, wishes.patience, wishes.endpoints, self._say)
+        self._found: tuple[Pair | None, Pair | None] | None = None
         self._done: list[str] = []
+        self._noted: set[str] = set()
 
-    def ensure(self, wishes: Wishes) -> Report:
+    def ensure(self) -> Report:
         """
         Bring everything into order.
 
-        Raises `ContendedError` where somebody else's writes never ceased.
+        Raises ContendedError where somebody else's writes never ceased.
         """
-        forced = wishes
         for _ in range(ATTEMPTS):
             try:
-                leaf = self._renew(forced)
-                pending = self._retire(leaf, wishes)
-                return Report(tuple(self._done), not pending, pending)
-            except ConflictError:
-                # Somebody else was faster: what was forced has happened or will, by their hand.
-                forced = wishes if not self._done else Wishes(settle_seconds=wishes.settle_seconds)
+                leaf, authority = self._renew()
+                pending = self._overlap.end(leaf, authority)
+            except (ConflictError, OvertakenError):
                 self._clock.sleep(0.05 + 0.2 * self._clock.chance())
+                continue
+            if pending is None:
+                self._do("the old CA is trusted no longer: every replica serves the new leaf")
+            return Report(tuple(self._done), pending or ())
         raise ContendedError(ATTEMPTS)
 
-    def _renew(self, wishes: Wishes) -> Secret:
+    def _renew(self) -> tuple[Pair, bytes]:
         """
-        Renew what is due and return the Secret whose leaf is to be served.
+        Renew what is due; return the leaf that is to be served, and its CA.
         """
-        ca, leaf = self._store.read_ca(), self._store.read_leaf()
+        leaf, ca = self._store.read_leaf(), self._store.read_ca()
         now = self._clock.now()
-        renewal = _asked(decide(look_at(ca.pair, leaf.pair), self._names.all, now), wishes)
+        stored = look_at(ca.pair, leaf.pair, leaf.authority)
+        renewal = self._asked(decide(stored, self._names.all, now), ca.pair, leaf.pair)
         if isinstance(renewal, RenewCA):
-            ca = self._store.write_ca(ca, issue_ca(now))
-            self._note(f"new CA: {renewal.reason}")
-        authority = _pair(ca)
-        trusted = self._trust(leaf, authority)
+            authority = issue_ca(now)
+            self._store.write_ca(ca, authority)
+            self._do(f"new CA: {renewal.reason}")
+        else:
+            authority = _there(ca.pair)
+        fresh = self._trust(leaf, authority)
         if isinstance(renewal, Keep):
-            return leaf
-        if trusted and leaf.pair is not None:
-            self._clock.sleep(wishes.settle_seconds)
-        fresh = issue_leaf(authority, self._names, self._clock.now())
-        leaf = self._store.write_leaf(leaf, fresh, authority.certificate)
-        self._note(f"new leaf: {renewal.reason}")
-        return leaf
+            return _there(leaf.pair), authority.certificate
+        if fresh:
+            seconds = self._wishes.patience.settle_seconds
+            self._say(f"giving the API servers {seconds:g} s to see the new CA")
+            self._clock.sleep(seconds)
+        pair = issue_leaf(authority, self._names, self._clock.now())
+        self._store.write_leaf(leaf, pair, authority.certificate)
+        self._do(f"new leaf: {renewal.reason}")
+        return pair, authority.certificate
+
+    def _asked(self, renewal: Renewal, ca: Pair | None, leaf: Pair | None) -> Renewal:
+        if self._found is None:
+            self._found = (ca, leaf)
+        if self._wishes.force_ca and self._found[0] == ca and not isinstance(renewal, RenewCA):
+            return RenewCA(Reason.ASKED)
+        if self._wishes.force_leaf and self._found[1] == leaf and isinstance(renewal, Keep):
+            return RenewLeaf(Reason.ASKED)
+        return renewal
 
     def _trust(self, leaf: Secret, authority: Pair) -> bool:
         """
         Let every hook trust the CA, and the one that signed what may still be served.
+
+        Return whether the API servers may need a moment before a leaf of this CA can be served.
         """
         before = self._injector.read()
         for note in before.notes:
-            self._note(note)
-        changed = self._injector.trust_also(before, *_still_served(leaf), authority.certificate)
+            if note not in self._noted:
+                self._noted.add(note)
+                self._say(note)
+        serving = signers_of(leaf.pair, read_bundle(leaf.authority).ours)
+        changed = self._injector.trust_also(before, *serving, authority.certificate)
         if changed:
-            self._note(f"trusted by {len(before.hooks)} hook(s) of the webhook configuration")
-        return changed
+            self._do(f"CA trusted by the {len(before.hooks)} hook(s) of the webhook configuration")
+        return not before.is_empty and (changed or authority.certificate not in serving)
 
-    def _retire(self, leaf: Secret, wishes: Wishes) -> tuple[str, ...]:
-        """
-        Stop trusting old CAs once every replica serves the leaf; return what stands in the way.
-        """
-        before = self._injector.read()
-        if before.only(leaf.authority):
-            return ()
-        deadline = self._clock.now() + wishes.wait_seconds
-        while True:
-            waiting = self._waiting(leaf, wishes)
-            if not waiting:
-                return self._trust_only(leaf)
-            if self._clock.now() >= deadline:
-                return waiting
-            self._say(f"old CA still needed: {'; '.join(waiting)}")
-            self._clock.sleep(_POLL_SECONDS)
-
-    def _trust_only(self, leaf: Secret) -> tuple[str, ...]:
-        before: Trust = self._injector.read()
-        if self._store.read_leaf().version != leaf.version:
-            return ("the leaf was renewed meanwhile by another run",)
-        if self._injector.trust_only(before, leaf.authority):
-            self._note("old CA no longer trusted: every replica serves the new leaf")
-        return ()
-
-    def _waiting(self, leaf: Secret, wishes: Wishes) -> tuple[str, ...]:
-        endpoints = wishes.endpoints or endpoints_of(self._client, self._names.namespace)
-        if not endpoints:
-            return ("no replica of the webhook can be asked what it serves",)
-        wanted = ssl.PEM_cert_to_DER_cert(_pair(leaf).certificate.decode("ascii").strip())
-        served = serve_which(endpoints, self._names.verified)
-        return tuple(_trouble(item) for item in served if item.certificate != wanted)
-
-    def _note(self, text: str) -> None:
+    def _do(self, text: str) -> None:
         self._done.append(text)
         self._say(text)
 
 
-def _asked(renewal: Renewal, wishes: Wishes) -> Renewal:
-    if isinstance(renewal, RenewCA) or not (wishes.force_ca or wishes.force_leaf):
-        return renewal
-    if wishes.force_ca:
-        return RenewCA(Reason.ASKED)
-    return RenewLeaf(Reason.ASKED) if isinstance(renewal, Keep) else renewal
-
-
-def _still_served(leaf: Secret) -> tuple[bytes, ...]:
-    """
-    Return the CA beside the stored leaf, if it is one of ours: replicas may serve that leaf yet.
-    """
-    try:
-        return read_bundle(leaf.authority, "ca.crt").ours
-    except InvalidError:
-        return ()
-
-
-def _pair(secret: Secret) -> Pair:
-    if secret.pair is None:
-        raise LookupError(f"secret {secret.name} was emptied while it was being read")
-    return secret.pair
-
-
-def _trouble(served: Served) -> str:
-    if served.certificate is None:
-        return f"{served.endpoint} does not answer ({served.trouble})"
-    return f"{served.endpoint} still serves an older certificate"
+def _there(pair: Pair | None) -> Pair:
+    if pair is None:
+        raise AssertionError("what is kept has been read")
+    return pair

@@ -3,8 +3,9 @@ What can stop the certificates' own program.
 
 GpufenceError
 └── CertsError
-    ├── MissingSecretError   the Secret is not there and may not be created: apply the manifests
-    └── ContendedError       others kept writing at the same time: run again
+    ├── MissingObjectError   an object is not there and is not ours to create: apply the manifests
+    ├── ContendedError       others kept writing at the same time: run again
+    └── OvertakenError       another run is ahead of this one: read again, then decide again
 """
 
 from __future__ import annotations
@@ -18,16 +19,13 @@ class CertsError(GpufenceError):
     """
 
 
-class MissingSecretError(CertsError):
+class MissingObjectError(CertsError):
     """
-    Raised when a Secret is absent and our account may not create it.
+    Raised when an object is absent and our account may not create it.
     """
 
-    def __init__(self, name: str, namespace: str) -> None:
-        super().__init__(
-            f"secret {namespace}/{name} does not exist and this account may not create it; "
-            "apply the manifests of gpufence, which bring it empty"
-        )
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} does not exist; apply the manifests of gpufence, which bring it")
 
 
 class ContendedError(CertsError):
@@ -40,3 +38,9 @@ class ContendedError(CertsError):
             f"{attempts} attempts in a row met newer writes of somebody else; run it again, and "
             "find out who else writes the Secrets or the webhook configuration of gpufence"
         )
+
+
+class OvertakenError(CertsError):
+    """
+    Raised when another run has changed the CA while this one was about to end an overlap.
+    """

@@ -4,63 +4,106 @@ What stored PEM text really is, as the facts that renewal decides on.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from certs.bundle import normal
+from certs.issue import CA_NAME
 from certs.material import DAY, Facts, Pair, Stored, Unreadable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 _LONGEST_LEAF_SECONDS = 400 * DAY
+_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension)
+_UNREADABLE_EXTENSION = (*_UNREADABLE, x509.UnsupportedGeneralNameType)
 
 
-def look_at(ca: Pair | None, leaf: Pair | None) -> Stored:
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    chain: list[x509.Certificate]
+    key: PrivateKeyTypes
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        return self.chain[0]
+
+
+def look_at(ca: Pair | None, leaf: Pair | None, beside: bytes) -> Stored:
     """
-    Look at both stored pairs; the leaf is held against the CA beside it.
+    Look at both stored pairs; the leaf is held against the CA, and so is the CA text beside it.
     """
-    authority = _load(ca)
-    found = _load(leaf)
-    signer = authority[0] if isinstance(authority, tuple) else None
+    authority, found = _load(ca), _load(leaf)
+    signer = authority.certificate if isinstance(authority, _Loaded) else None
+    complete = ca is not None and normal(ca.certificate) == normal(beside)
     return Stored(
-        ca=_facts(*authority, signer, ca=True) if isinstance(authority, tuple) else authority,
-        leaf=_facts(*found, signer, ca=False) if isinstance(found, tuple) else found,
+        ca=_facts(authority, signer, complete=True, fit=_fit_ca),
+        leaf=_facts(found, signer, complete=complete, fit=_fit_leaf),
     )
 
 
-def _load(pair: Pair | None) -> tuple[x509.Certificate, PrivateKeyTypes] | Unreadable | None:
+def signers_of(pair: Pair | None, candidates: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """
+    Return those of the CAs that really signed a pair's certificate.
+    """
+    found = _load(pair)
+    if not isinstance(found, _Loaded):
+        return ()
+    return tuple(
+        pem for pem in candidates if _signed(found.certificate, x509.load_pem_x509_certificate(pem))
+    )
+
+
+def der_of(pair: Pair) -> bytes:
+    """
+    Return a pair's own certificate as it goes over the wire.
+    """
+    return x509.load_pem_x509_certificate(pair.certificate).public_bytes(Encoding.DER)
+
+
+def _load(pair: Pair | None) -> _Loaded | Unreadable | None:
     if pair is None or not (pair.certificate.strip() or pair.key.strip()):
         return None
     try:
-        certificate = x509.load_pem_x509_certificate(pair.certificate)
-        return certificate, load_pem_private_key(pair.key, password=None)
-    except (ValueError, TypeError) as error:
-        return Unreadable(type(error).__name__)
+        chain = x509.load_pem_x509_certificates(pair.certificate)
+    except _UNREADABLE:
+        return Unreadable("tls.crt is no certificate")
+    try:
+        return _Loaded(chain, load_pem_private_key(pair.key, password=None))
+    except _UNREADABLE:
+        return Unreadable("tls.key is no key, or needs a password")
 
 
 def _facts(
-    certificate: x509.Certificate,
-    key: PrivateKeyTypes,
+    found: _Loaded | Unreadable | None,
     signer: x509.Certificate | None,
     *,
-    ca: bool,
-) -> Facts | Unreadable:
+    complete: bool,
+    fit: Callable[[_Loaded], bool],
+) -> Facts | Unreadable | None:
+    if not isinstance(found, _Loaded):
+        return found
+    certificate = found.certificate
     try:
         return Facts(
             not_before=certificate.not_valid_before_utc.timestamp(),
             not_after=certificate.not_valid_after_utc.timestamp(),
             names=_names(certificate),
-            key_matches=key.public_key() == certificate.public_key(),
-            signed=_signed(certificate, signer),
-            fit=_fit(certificate, ca=ca),
+            key_matches=found.key.public_key() == certificate.public_key(),
+            signed=signer is not None and _signed(certificate, signer),
+            complete=complete,
+            fit=_is_p256(certificate) and _has_identifiers(certificate) and fit(found),
         )
-    except ValueError as error:
-        return Unreadable(type(error).__name__)
+    except _UNREADABLE_EXTENSION:
+        return Unreadable("tls.crt holds what no certificate of gpufence holds")
 
 
 def _names(certificate: x509.Certificate) -> frozenset[str]:
@@ -72,36 +115,52 @@ def _names(certificate: x509.Certificate) -> frozenset[str]:
     return frozenset((*found.get_values_for_type(x509.DNSName), *addresses))
 
 
-def _signed(certificate: x509.Certificate, signer: x509.Certificate | None) -> bool:
-    if signer is None:
-        return False
+def _signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(signer)
-    except (InvalidSignature, ValueError, TypeError):
+    except (InvalidSignature, *_UNREADABLE):
         return False
     return True
 
 
-def _fit(certificate: x509.Certificate, *, ca: bool) -> bool:
+def _is_p256(certificate: x509.Certificate) -> bool:
+    public = certificate.public_key()
+    return isinstance(public, ec.EllipticCurvePublicKey) and public.curve.name == "secp256r1"
+
+
+def _has_identifiers(certificate: x509.Certificate) -> bool:
+    present = {type(extension.value) for extension in certificate.extensions}
+    return {x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier} <= present
+
+
+def _fit_ca(found: _Loaded) -> bool:
     """
-    Tell whether a certificate has the key type, the extensions and the life we give ours.
+    Tell whether this is one CA by our name: by the name, bundles tell ours from others'.
     """
-    extensions = certificate.extensions
+    names = found.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     try:
+        extensions = found.certificate.extensions
         constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
-        extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
-        extensions.get_extension_for_class(x509.AuthorityKeyIdentifier)
         usage = extensions.get_extension_for_class(x509.KeyUsage).value
-        if not isinstance(certificate.public_key(), ec.EllipticCurvePublicKey):
-            return False
-        if ca:
-            return constraints.ca and usage.key_cert_sign
-        extended = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-        life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-        return (
-            ExtendedKeyUsageOID.SERVER_AUTH in extended
-            and not constraints.ca
-            and life.total_seconds() <= _LONGEST_LEAF_SECONDS
-        )
     except x509.ExtensionNotFound:
         return False
+    ours = [str(name.value) for name in names] == [CA_NAME] and not found.chain[1:]
+    return ours and constraints.ca and usage.key_cert_sign
+
+
+def _fit_leaf(found: _Loaded) -> bool:
+    certificate = found.certificate
+    try:
+        extensions = certificate.extensions
+        constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = extensions.get_extension_for_class(x509.KeyUsage).value
+        extended = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return False
+    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return (
+        not constraints.ca
+        and usage.digital_signature
+        and ExtendedKeyUsageOID.SERVER_AUTH in extended
+        and life.total_seconds() <= _LONGEST_LEAF_SECONDS
+    )

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from certs.bundle import Bundle, read_bundle, trusting
-from gpufence.errors import InvalidError
+from certs.errors import MissingObjectError
 from gpufence.names import WEBHOOK_CONFIGURATION
-from kube import group
+from kube import NotFoundError, PatchType, group
 
 if TYPE_CHECKING:
-    from kube import Client, JsonObject
+    from certs.ports import Api
+    from kube import JsonObject
 
-_PATH = group(
-    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", WEBHOOK_CONFIGURATION
-)
+_KIND = "mutatingwebhookconfigurations"
+_PATH = group("admissionregistration.k8s.io/v1", _KIND, WEBHOOK_CONFIGURATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,18 @@ class Trust:
     texts: tuple[bytes, ...]
     notes: tuple[str, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """
+        Tell whether no hook trusts any CA of ours yet: nothing can break that works.
+        """
+        return not any(bundle.ours for bundle in self.bundles)
+
     def only(self, authority: bytes) -> bool:
         """
         Tell whether every hook trusts this CA of ours and no other of ours.
         """
-        return all(bundle.ours == trusting(bundle, authority).ours for bundle in self.bundles)
+        return all(bundle.trusts_only(authority) for bundle in self.bundles)
 
 
 class Injector:
@@ -47,29 +54,30 @@ class Injector:
     Reads and writes the bundles, and no other field.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, api: Api) -> None:
+        self._api = api
 
     def read(self) -> Trust:
-        said = self._client.get(_PATH)
+        """
+        Read every hook's bundle. Raises MissingObjectError where there is no configuration.
+        """
+        try:
+            said = self._api.get(_PATH)
+        except NotFoundError as error:
+            raise MissingObjectError(
+                f"mutatingwebhookconfiguration {WEBHOOK_CONFIGURATION}"
+            ) from error
         hooks = said.get("webhooks") or []
         texts = tuple(_text(hook) for hook in hooks)
         names = tuple(str(hook.get("name", "")) for hook in hooks)
-        bundles: list[Bundle] = []
-        notes: list[str] = []
-        for name, text in zip(names, texts, strict=True):
-            field = f"webhooks[{name}].clientConfig.caBundle"
-            try:
-                bundle = read_bundle(text, field)
-            except InvalidError as error:
-                bundle = Bundle()
-                digest = hashlib.sha256(text).hexdigest()[:16]
-                notes.append(f"{error}; replacing it (sha256 {digest}...)")
-            if bundle.foreign:
-                notes.append(f"{field}: keeps {len(bundle.foreign)} CA(s) that are not gpufence's")
-            bundles.append(bundle)
+        bundles = tuple(read_bundle(text) for text in texts)
+        notes = [
+            note
+            for name, bundle, text in zip(names, bundles, texts, strict=True)
+            for note in _notes(name, bundle, text)
+        ]
         version = str(said["metadata"]["resourceVersion"])
-        return Trust(version, names, tuple(bundles), texts, tuple(notes))
+        return Trust(version, names, bundles, texts, tuple(notes))
 
     def trust_also(self, before: Trust, *authorities: bytes) -> bool:
         """
@@ -97,7 +105,7 @@ class Injector:
         if changes:
             # Writing the version that was read makes a stale write a conflict instead of a loss.
             guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": before.version}
-            self._client.patch(_PATH, [guard, *changes])
+            self._api.patch(_PATH, [guard, *changes], PatchType.JSON)
         return bool(changes)
 
 
@@ -107,3 +115,17 @@ def _text(hook: JsonObject) -> bytes:
         return base64.b64decode(str(encoded), validate=True)
     except binascii.Error:
         return b"not base64"
+
+
+def _notes(hook: str, bundle: Bundle, text: bytes) -> list[str]:
+    notes = []
+    if bundle.foreign:
+        notes.append(f"{hook}: caBundle also trusts {len(bundle.foreign)} CA(s) not of gpufence")
+    if bundle.refused:
+        digest = hashlib.sha256(text).hexdigest()[:16]
+        found = ", ".join(bundle.refused)
+        notes.append(
+            f"{hook}: caBundle holds {found}, where only certificates may stand; `ensure` keeps "
+            f"the certificates and removes that (the whole had sha256 {digest}...)"
+        )
+    return notes

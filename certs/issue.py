@@ -48,14 +48,16 @@ def issue_ca(now: float) -> Pair:
 
 def issue_leaf(ca: Pair, names: Names, now: float) -> Pair:
     """
-    Issue a serving certificate for 90 days, signed by a CA of ours.
+    Issue a serving certificate for 90 days, signed by a CA of ours, which it never outlives.
     """
     authority = x509.load_pem_x509_certificate(ca.certificate)
     signing = load_pem_private_key(ca.key, password=None)
     if not isinstance(signing, ec.EllipticCurvePrivateKey):
         raise TypeError("the key of the CA is no ECDSA key")
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(names.verified, key.public_key(), now, LEAF_DAYS)
+    last = authority.not_valid_after_utc.timestamp()
+    days = min(float(LEAF_DAYS), (last - int(now) + BACKDATED_SECONDS) / DAY)
+    builder = _builder(names.verified, key.public_key(), now, days)
     builder = builder.issuer_name(authority.subject)
     builder = builder.add_extension(
         x509.BasicConstraints(ca=False, path_length=None), critical=True
@@ -70,7 +72,7 @@ def issue_leaf(ca: Pair, names: Names, now: float) -> Pair:
 
 
 def _builder(
-    subject: str, public: CertificatePublicKeyTypes, now: float, days: int
+    subject: str, public: CertificatePublicKeyTypes, now: float, days: float
 ) -> x509.CertificateBuilder:
     start = dt.datetime.fromtimestamp(int(now) - BACKDATED_SECONDS, dt.UTC)
     return (

@@ -52,11 +52,23 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """
+    `settle_seconds` is what others get to see a change; `wait_seconds` what replicas get to serve
+    a new leaf: a kubelet takes about a minute to bring it.
+    """
+
+    settle_seconds: float = 5.0
+    wait_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """
     What one stored pair turned out to be, as far as renewal cares; times are seconds since 1970.
 
-    `signed` says whether the CA that stands beside it has signed it (for a CA: itself).
+    `signed` says whether the CA in its own Secret has signed it (for a CA: itself), `complete`
+    whether that CA also stands beside it, `fit` whether it is of the kind that we issue.
     """
 
     not_before: float
@@ -64,6 +76,7 @@ class Facts:
     names: frozenset[str]
     key_matches: bool
     signed: bool
+    complete: bool = True
     fit: bool = True
 
 

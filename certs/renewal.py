@@ -26,7 +26,8 @@ class Reason(StrEnum):
     UNREADABLE = "it cannot be read"
     KEY = "its key does not match"
     SIGNATURE = "another CA has signed it"
-    UNFIT = "its usages or its life are not those of ours"
+    UNFIT = "it is not of the kind that gpufence issues"
+    INCOMPLETE = "the CA beside it is not the one that signed it"
     NAMES = "the names have changed"
     CLOCK = "it is not valid yet: a clock was or is wrong"
     DUE = "two thirds of its life are over"
@@ -66,17 +67,34 @@ def decide(stored: Stored, wanted: frozenset[str], now: float) -> Renewal:
 
     A CA is due while a whole leaf's life of it is still left, so that no leaf outlives its CA.
     """
-    trouble = _trouble(stored.ca, now)
-    if trouble is not None:
-        return RenewCA(trouble)
-    trouble = _trouble(stored.leaf, now)
-    if trouble is not None:
-        return RenewLeaf(trouble)
-    assert isinstance(stored.ca, Facts)  # noqa: S101 - told by the lines above, for the type checker
-    assert isinstance(stored.leaf, Facts)  # noqa: S101 - as above
-    if not wanted <= stored.leaf.names:
+    ca, leaf = examine(stored.ca, now), examine(stored.leaf, now)
+    if isinstance(ca, Reason):
+        return RenewCA(ca)
+    if isinstance(leaf, Reason):
+        return RenewLeaf(leaf)
+    if not wanted <= leaf.names:
         return RenewLeaf(Reason.NAMES)
-    return Keep(until=min(due_at(stored.ca), due_at(stored.leaf)))
+    return Keep(until=min(due_at(ca), due_at(leaf)))
+
+
+def examine(found: Facts | Unreadable | None, now: float) -> Facts | Reason:
+    """
+    Return the facts of a pair that is well, or the first reason to renew it.
+    """
+    if found is None:
+        return Reason.MISSING
+    if isinstance(found, Unreadable):
+        return Reason.UNREADABLE
+    checks = (
+        (found.key_matches, Reason.KEY),
+        (found.fit, Reason.UNFIT),
+        (found.signed, Reason.SIGNATURE),
+        (found.complete, Reason.INCOMPLETE),
+        (found.not_before <= now + CLOCK_SKEW_SECONDS, Reason.CLOCK),
+        (now < found.not_after, Reason.EXPIRED),
+        (now < due_at(found), Reason.DUE),
+    )
+    return next((reason for holds, reason in checks if not holds), found)
 
 
 def due_at(facts: Facts) -> float:
@@ -88,19 +106,3 @@ def due_at(facts: Facts) -> float:
 
 def days_left(facts: Facts, now: float) -> float:
     return (facts.not_after - now) / DAY
-
-
-def _trouble(found: Facts | Unreadable | None, now: float) -> Reason | None:
-    if found is None:
-        return Reason.MISSING
-    if isinstance(found, Unreadable):
-        return Reason.UNREADABLE
-    checks = (
-        (found.key_matches, Reason.KEY),
-        (found.signed, Reason.SIGNATURE),
-        (found.fit, Reason.UNFIT),
-        (found.not_before <= now + CLOCK_SKEW_SECONDS, Reason.CLOCK),
-        (now < found.not_after, Reason.EXPIRED),
-        (now < due_at(found), Reason.DUE),
-    )
-    return next((reason for holds, reason in checks if not holds), None)

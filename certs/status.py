@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from certs.material import Facts, Unreadable
-from certs.renewal import Keep, days_left, decide
+from certs.renewal import Keep, Reason, days_left, decide, examine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,41 +33,40 @@ class Status:
 def status_of(
     stored: Stored, trust: Trust, authority: bytes, wanted: frozenset[str], now: float
 ) -> Status:
+    """
+    Judge what is stored and what the API server trusts at a moment.
+
+    A leaf that is merely due alarms nobody: the next run renews it.
+    """
     rows = [("WHAT", "STATE", "EXPIRES", "LEFT")]
     rows.append(_row("CA", stored.ca, now))
     rows.append(_row("leaf", stored.leaf, now))
-    lines = _table(rows)
+    trusted = [bundle.trusts(authority) for bundle in trust.bundles]
+    for hook, bundle, known in zip(trust.hooks, trust.bundles, trusted, strict=True):
+        older = len(bundle.ours) - known
+        also = f" (and {older} older)" if older else ""
+        rows.append((hook, f"trusts the CA{also}" if known else "does NOT trust the CA", "-", "-"))
     renewal = decide(stored, wanted, now)
     if isinstance(renewal, Keep):
-        lines.append(f"next renewal: {_day(renewal.until)}")
+        due, broken = f"next renewal due: {_day(renewal.until)}", False
     else:
-        lines.append(f"the next `ensure` renews: {renewal.reason}")
-    for hook, bundle in zip(trust.hooks, trust.bundles, strict=True):
-        overlap = f", {len(bundle.ours) - 1} older CA(s) still trusted" if bundle.ours[1:] else ""
-        known = bool(authority) and authority.strip() in bundle.pem
-        lines.append(f"{hook}: {'trusts the CA' if known else 'does NOT trust the CA'}{overlap}")
-    lines += trust.notes
-    trusted = bool(authority) and all(authority.strip() in item.pem for item in trust.bundles)
-    alarming = not trusted or any(_alarms(item, now) for item in (stored.ca, stored.leaf))
-    return Status("\n".join(lines), alarming)
+        due, broken = f"the next `ensure` renews: {renewal.reason}", renewal.reason != Reason.DUE
+    soon = any(
+        isinstance(item, Facts) and days_left(item, now) <= SOON_DAYS
+        for item in (stored.ca, stored.leaf)
+    )
+    table = "\n".join([*_table(rows), due, *trust.notes])
+    return Status(table, alarming=broken or soon or not all(trusted))
 
 
 def _row(what: str, found: Facts | Unreadable | None, now: float) -> tuple[str, str, str, str]:
     if found is None:
         return what, "missing", "-", "-"
     if isinstance(found, Unreadable):
-        return what, f"unreadable ({found.reason})", "-", "-"
-    whole = found.key_matches and found.signed and found.fit
-    left = days_left(found, now)
-    state = "expired" if left <= 0 else "ok" if whole else "broken"
-    return what, state, _day(found.not_after), f"{left:.0f} days"
-
-
-def _alarms(found: Facts | Unreadable | None, now: float) -> bool:
-    if not isinstance(found, Facts):
-        return True
-    whole = found.key_matches and found.signed and found.fit
-    return not whole or days_left(found, now) <= SOON_DAYS
+        return what, f"unreadable: {found.reason}", "-", "-"
+    examined = examine(found, now)
+    state = str(examined) if isinstance(examined, Reason) else "ok"
+    return what, state, _day(found.not_after), f"{days_left(found, now):.0f} days"
 
 
 def _day(moment: float) -> str:

@@ -9,7 +9,7 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from certs.errors import MissingSecretError
+from certs.errors import MissingObjectError
 from certs.material import Pair
 from gpufence.names import CA_SECRET, TLS_SECRET
 from kube import ForbiddenError, NotFoundError, PatchType, core
@@ -17,7 +17,8 @@ from kube import ForbiddenError, NotFoundError, PatchType, core
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kube import Client, JsonObject
+    from certs.ports import Api
+    from kube import JsonObject
 
 CERTIFICATE = "tls.crt"
 KEY = "tls.key"
@@ -55,8 +56,8 @@ class Store:
     again. Keys that somebody else put into a Secret stay.
     """
 
-    def __init__(self, client: Client, namespace: str) -> None:
-        self._client = client
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api = api
         self._namespace = namespace
 
     def read_ca(self) -> Secret:
@@ -75,27 +76,28 @@ class Store:
 
     def _read(self, name: str) -> Secret:
         try:
-            return _secret(self._client.get(self._path(name)), name)
+            return _secret(self._api.get(self._path(name)), name)
         except NotFoundError:
             return Secret(name, {}, version="")
 
     def _write(self, before: Secret, data: Mapping[str, bytes]) -> Secret:
-        encoded = {
-            key: base64.b64encode(value).decode() for key, value in {**before.data, **data}.items()
-        }
-        metadata: dict[str, Any] = {"name": before.name, "namespace": self._namespace}
-        body: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "data": encoded}
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
         if before.version:
-            # A patch, not a replacement: labels and owners that others set are not ours to lose.
+            # A patch, not a replacement: keys, labels and owners of others are not ours to lose.
             patch = {"metadata": {"resourceVersion": before.version}, "data": encoded}
-            return _secret(
-                self._client.patch(self._path(before.name), patch, PatchType.MERGE), before.name
-            )
-        body |= {"type": "kubernetes.io/tls", "metadata": metadata}
+            path = self._path(before.name)
+            return _secret(self._api.patch(path, patch, PatchType.MERGE), before.name)
+        body: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": before.name, "namespace": self._namespace},
+            "type": "Opaque",  # as in the manifests, where both come empty: other types forbid that
+            "data": encoded,
+        }
         try:
-            reply = self._client.post(core("namespaces", self._namespace, "secrets"), body)
-        except ForbiddenError as error:
-            raise MissingSecretError(before.name, self._namespace) from error
+            reply = self._api.post(core("namespaces", self._namespace, "secrets"), body)
+        except (ForbiddenError, NotFoundError) as error:
+            raise MissingObjectError(f"secret {self._namespace}/{before.name}") from error
         return _secret(reply, before.name)
 
     def _path(self, name: str) -> str:

@@ -1,0 +1,84 @@
+"""
+What a run needs of the world: an API server, time, and replicas that say what they serve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kube import JsonObject, Listing, PatchType
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """
+    Where one replica listens.
+    """
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """
+    What one endpoint answered: its certificate as DER, or why there is none.
+    """
+
+    endpoint: Endpoint
+    certificate: bytes | None
+    trouble: str = ""
+
+
+class Api(Protocol):
+    """
+    The part of `kube.Client` that certificates need, with its errors.
+    """
+
+    def get(self, path: str) -> JsonObject: ...
+
+    def list(
+        self, path: str, query: Mapping[str, str | int] | None = None
+    ) -> Listing[JsonObject]: ...
+
+    def post(self, path: str, body: JsonObject) -> JsonObject: ...
+
+    def patch(
+        self, path: str, body: JsonObject | Sequence[JsonObject], patch_type: PatchType
+    ) -> JsonObject: ...
+
+
+class Clock(Protocol):
+    """
+    The time of day for certificates, a steady one for patience, and a way to let time pass.
+    """
+
+    def now(self) -> float: ...
+
+    def monotonic(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+    def chance(self) -> float:
+        """
+        Draw a number in [0, 1).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """
+    All of it; `ask` calls endpoints under the name that the API server verifies.
+    """
+
+    api: Api
+    clock: Clock
+    ask: Callable[[Sequence[Endpoint], str], tuple[Served, ...]]

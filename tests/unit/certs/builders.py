@@ -1,0 +1,51 @@
+"""
+Valid certificates and objects; a test passes only what it is about.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from certs.issue import issue_ca, issue_leaf
+from certs.material import DAY, Facts, Names, Pair
+from gpufence.names import WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
+
+if TYPE_CHECKING:
+    from kube import JsonObject
+
+NOW = 1_790_000_000.0
+NAMES = Names(WEBHOOK_SERVICE, "fencing")
+HOOKS = ("observe.pods.gpufence.io", "cap.pods.gpufence.io")
+
+
+def facts(**changes: Any) -> Facts:
+    """
+    A leaf as it is one day after it was issued.
+    """
+    given: dict[str, Any] = {
+        "not_before": NOW - DAY,
+        "not_after": NOW + 89 * DAY,
+        "names": NAMES.all,
+        "key_matches": True,
+        "signed": True,
+    }
+    return Facts(**{**given, **changes})
+
+
+def ca_and_leaf(now: float = NOW, names: Names = NAMES) -> tuple[Pair, Pair]:
+    ca = issue_ca(now)
+    return ca, issue_leaf(ca, names, now)
+
+
+def configuration(*hooks: str) -> JsonObject:
+    return {
+        "metadata": {"name": WEBHOOK_CONFIGURATION},
+        "webhooks": [
+            {
+                "name": name,
+                "clientConfig": {"service": {"namespace": NAMES.namespace, "name": NAMES.service}},
+                "failurePolicy": "Ignore",
+            }
+            for name in hooks or HOOKS
+        ],
+    }

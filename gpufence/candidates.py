@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.affinity import allows
+from gpufence.dialects.model import LARGEST_CARD
 from gpufence.errors import InvalidError
 from gpufence.nodes import GpuNode, usable_cards
+from gpufence.quantity import MIB
 from gpufence.shape import whole_number
 
 if TYPE_CHECKING:
@@ -63,8 +65,8 @@ def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice
     """
     Return every different card the pod might meet on these nodes.
 
-    A node that does not tell its cards adds the operator's default card with the node's own units;
-    where there is no node at all, the default stands alone.
+    A node that does not tell its cards adds, with its own units, the size the scheduler wrote on the
+    pod, else the operator's default card; where there is no node at all, the default stands alone.
     """
     profile = profile_of(pod)
     found: dict[Choice, None] = {}
@@ -73,8 +75,8 @@ def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice
         for card in cards:
             found[_choice(node, card)] = None
         if not cards:
-            unknown = Choice(node.units, default.memory_bytes, default.compute_capability)
-            found[unknown] = None
+            memory = _by_scheduler(pod, node) or default.memory_bytes
+            found[Choice(node.units, memory, default.compute_capability)] = None
     return tuple(found) or (default,)
 
 
@@ -90,6 +92,21 @@ def assigned_card(pod: Pod) -> int | None:
             except InvalidError:
                 return None
     return None
+
+
+def _by_scheduler(pod: Pod, node: GpuNode) -> int | None:
+    """
+    Return the card's size as gpushare's extender wrote it before binding, in the node's unit.
+    """
+    text = pod.annotations.get(names.GPUSHARE_CARD_UNITS)
+    if text is None or node.units.gpushare_bytes is None:
+        return None
+    try:
+        units = whole_number(text, names.GPUSHARE_CARD_UNITS, most=LARGEST_CARD // MIB)
+    except InvalidError:
+        return None
+    size = units * node.units.gpushare_bytes
+    return size if size <= LARGEST_CARD else None
 
 
 def _choice(node: GpuNode, card: Card) -> Choice:

@@ -98,6 +98,35 @@ def test_a_node_without_cards_is_the_default_card_with_its_own_units() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("15", 15 * GIB), ("no number", 8 * GIB), ("0", 8 * GIB), ("9000000", 8 * GIB)],
+)
+def test_a_node_without_cards_has_the_card_its_scheduler_wrote_down(
+    said: str, expected: int
+) -> None:
+    """
+    Where the node tells nothing, the size gpushare wrote on the pod counts in the node's unit.
+    """
+    (silent,) = read(node(allocatable={"aliyun.com/gpu-mem": "15"}))
+    wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": said}))
+
+    assert (Choice(Units(gpushare_bytes=GIB), expected, (8, 6)),) == choices(
+        wanted, [silent], DEFAULT
+    )
+
+
+def test_a_scheduler_s_word_counts_for_nothing_where_the_unit_is_unknown() -> None:
+    """
+    Without a certain unit, the units the scheduler wrote are no size.
+    """
+    units = Units(gpushare_bytes=None)
+    silent = GpuNode("n", {}, frozenset({"aliyun.com/gpu-mem"}), (), units)
+    wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": "15"}))
+
+    assert (Choice(units, 8 * GIB, (8, 6)),) == choices(wanted, [silent], DEFAULT)
+
+
 def test_without_any_node_the_default_stands_alone() -> None:
     """
     A pod that waits for an autoscaler is planned for the operator's default card.

@@ -65,8 +65,8 @@ def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice
     """
     Return every different card the pod might meet on these nodes.
 
-    A node that does not tell its cards adds, with its own units, the size the scheduler wrote on the
-    pod, else the operator's default card; where there is no node at all, the default stands alone.
+    A node that does not tell its cards adds the size the scheduler wrote on the pod, else the
+    operator's default card; where there is no node at all, the default stands alone.
     """
     profile = profile_of(pod)
     found: dict[Choice, None] = {}

@@ -79,11 +79,11 @@ class BindingHook:
         if not isinstance(uid, str) or not uid:
             raise _DoubtError("binding-without-uid")
         pod = await self._cluster.read_pod(review.subject.namespace, review.subject.name)
-        annotations = _object(_object(pod, "metadata"), "annotations")
         if _object(pod, "metadata").get("uid") != uid:
             raise _DoubtError("pod-replaced")
-        if names.PLAN not in annotations:
+        if names.PLAN not in _object(_object(pod, "metadata"), "annotations"):
             raise _DoubtError("no-plan")
+        annotations = _merged(pod, _object(metadata, "annotations"))
         values = self._exact(pod, await self._node(node_name))
         size = sum(
             len(f"{key}{value}".encode()) for key, value in {**annotations, **values}.items()
@@ -106,6 +106,17 @@ class BindingHook:
         if not values:
             raise _DoubtError("no-values", f"nothing to compute for node {node.name}")
         return values
+
+
+def _merged(pod: JsonObject, brought: JsonObject) -> JsonObject:
+    """
+    Give the pod what its scheduler puts on the Binding, as the API server will in a moment: some
+    say so which card they chose. What is ours stays as it is on the pod.
+    """
+    said = {key: value for key, value in brought.items() if names.PREFIX not in key}
+    annotations: JsonObject = pod["metadata"]["annotations"]
+    annotations |= said
+    return annotations
 
 
 def _operations(binding: JsonObject, values: Mapping[str, str]) -> list[JsonObject]:

@@ -1,0 +1,77 @@
+"""
+One webhook on one control plane for the folder, and one with a scheduler for those who need it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.http.webhook.authority import Authority
+from tests.integration.webhook.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from simulator.controlplane import ControlPlane
+    from tests.http.webhook.process import Webhook
+
+
+@pytest.fixture(scope="package")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="package")
+def site(
+    control_plane: ControlPlane, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """
+    Lend a control plane with gpufence's objects, no hook registered.
+    """
+    made = Site(control_plane, authority, tmp_path_factory.mktemp("tls"))
+    made.install()
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="package")
+def full_site(
+    full_control_plane: ControlPlane, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """
+    Lend the same with scheduler and controllers.
+    """
+    made = Site(full_control_plane, authority, tmp_path_factory.mktemp("tls"), full=True)
+    made.install()
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="module")
+def webhook(site: Site) -> Iterator[Webhook]:
+    """
+    Lend a webhook that the API server calls.
+    """
+    with site.webhook() as running:
+        site.register(running.port)
+        site.wait_for_hooks(lambda: calls(running))
+        yield running
+        site.unregister()
+
+
+@pytest.fixture(scope="module")
+def full_webhook(full_site: Site) -> Iterator[Webhook]:
+    """
+    Lend a webhook that the API server with the scheduler calls.
+    """
+    with full_site.webhook() as running:
+        full_site.register(running.port)
+        full_site.wait_for_hooks(lambda: calls(running))
+        yield running
+        full_site.unregister()
+
+
+def calls(webhook: Webhook) -> float:
+    return webhook.metric("gpufence_webhook_requests_total")

@@ -1,0 +1,225 @@
+"""
+A control plane on which gpufence's own manifests are applied, and what tests do there.
+
+Nothing of the manifests is changed but where the API server finds the webhook.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from gpufence import names
+from kube import Client, ClientSettings, NotFoundError, PatchType, connect, core, group
+from tests.http.webhook.authority import Authority, write_secret
+from tests.http.webhook.process import Webhook
+from tests.integration.webhook import objects
+from tests.manifests.webhook.objects import manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from simulator.controlplane import ControlPlane
+
+PATIENCE_SECONDS = 60.0
+ADMISSION = "admissionregistration.k8s.io/v1"
+FAIL_OPEN = "apiserver_admission_webhook_fail_open_count"
+APPLIED = frozenset(
+    {
+        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    }
+)
+
+
+class Site:
+    """
+    One control plane with gpufence's objects on it.
+    """
+
+    def __init__(
+        self, plane: ControlPlane, authority: Authority, folder: Path, *, full: bool = False
+    ) -> None:
+        self.plane = plane
+        self._full = full
+        self.authority = authority
+        self.tls_dir = folder
+        self.client: Client = connect(ClientSettings(kubeconfig=str(plane.kubeconfig())))
+
+    def install(self) -> None:
+        """
+        Apply everything but the hooks and the workload.
+        """
+        self._apply(objects.namespace(names.SYSTEM_NAMESPACE, None))
+        for item in manifests():
+            if item["kind"] in APPLIED:
+                self._apply(item)
+        write_secret(self.tls_dir, self.authority.leaf(), 0)
+
+    def remove(self) -> None:
+        """
+        Take away what would reach into other tests.
+        """
+        self.unregister()
+        for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+            for name in ("gpufence-mode", "gpufence-frozen-annotations"):
+                self.client.delete(group(ADMISSION, kind, name))
+        self.client.close()
+
+    def webhook(self, **settings: str) -> Webhook:
+        """
+        Start a webhook with the rights of its own ServiceAccount.
+        """
+        token = self.plane.service_account_token(names.SYSTEM_NAMESPACE, names.WEBHOOK_SERVICE)
+        config = self.plane.token_kubeconfig("webhook", token)
+        usual = {"GPUFENCE_CLUSTER": "auto", "GPUFENCE_DEFAULT_CARD": "", "KUBECONFIG": str(config)}
+        return Webhook(self.tls_dir, self.authority.client_context(), **(usual | settings))
+
+    def register(self, port: int, authority: Authority | None = None) -> None:
+        """
+        Let the API server call a port of this machine, and wait until it does.
+        """
+        item = configuration(port, authority or self.authority)
+        self._apply(item)
+
+    def unregister(self) -> None:
+        try:
+            self.client.delete(
+                group(ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION)
+            )
+        except NotFoundError:
+            return
+
+    def wait_for_hooks(self, called: Callable[[], float], mode: str = "cap") -> None:
+        """
+        Make pods in earnest of nothing until a count goes up: the API server knows the hooks.
+        """
+        before = called()
+        with self.namespace(mode) as name:
+            wait_until(lambda: self._dry_run(name) and called() > before)
+
+    @contextmanager
+    def namespace(self, mode: str | None, **annotations: str) -> Iterator[str]:
+        """
+        Lend a namespace that had its label from the beginning.
+        """
+        name = f"team-{uuid4().hex[:8]}"
+        self.client.post(core("namespaces"), objects.namespace(name, mode, **annotations))
+        try:
+            if self._full:
+                wait_until(
+                    lambda: self._exists(core("namespaces", name, "serviceaccounts", "default"))
+                )
+            yield name
+        finally:
+            self.client.delete(core("namespaces", name))
+
+    def create(
+        self, namespace: str, item: dict[str, Any], *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        query: Mapping[str, str] = {"dryRun": "All"} if dry_run else {}
+        return self.client.post(core("namespaces", namespace, "pods"), item, query)
+
+    def pod(self, namespace: str, name: str) -> dict[str, Any]:
+        return self.client.get(core("namespaces", namespace, "pods", name))
+
+    def bind(self, namespace: str, pod: dict[str, Any], node: str) -> None:
+        """
+        Bind as a scheduler does.
+        """
+        metadata = pod["metadata"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": namespace,
+                "uid": metadata["uid"],
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        self.client.post(core("namespaces", namespace, "pods", metadata["name"], "binding"), body)
+
+    @contextmanager
+    def gpu_node(self, name: str, units: int, labels: Mapping[str, str]) -> Iterator[str]:
+        """
+        Lend a node that nobody runs on.
+        """
+        item = objects.node(name)
+        item["metadata"]["labels"] |= labels
+        self.client.post(core("nodes"), item)
+        self.client.patch(
+            core("nodes", name, "status"), {"status": objects.capacity(units)}, PatchType.MERGE
+        )
+        try:
+            yield name
+        finally:
+            self.client.delete(core("nodes", name))
+
+    def fail_opens(self) -> float:
+        """
+        Count how often the API server went on without an answer of ours.
+        """
+        page = self.plane.kubectl("get", "--raw", "/metrics").stdout
+        lines = [line for line in page.splitlines() if line.startswith(FAIL_OPEN)]
+        return sum(float(line.split()[-1]) for line in lines if "pods.gpufence.io" in line)
+
+    def _dry_run(self, namespace: str) -> bool:
+        self.create(namespace, objects.gpu_pod(f"probe-{uuid4().hex[:8]}"), dry_run=True)
+        return True
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self.client.get(path)
+        except NotFoundError:
+            return False
+        return True
+
+    def _apply(self, item: dict[str, Any]) -> None:
+        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(item))
+
+
+def configuration(port: int, authority: Authority) -> dict[str, Any]:
+    """
+    Return the webhook configuration as it is shipped, with a URL in place of the Service.
+    """
+    (item,) = [each for each in manifests() if each["kind"] == "MutatingWebhookConfiguration"]
+    for hook in item["webhooks"]:
+        path = hook["clientConfig"]["service"]["path"]
+        hook["clientConfig"] = {
+            "url": f"https://127.0.0.1:{port}{path}",
+            "caBundle": base64.b64encode(authority.pem).decode(),
+        }
+    return item
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it never became so"
+        time.sleep(0.02)
+
+
+def annotations_of(item: Mapping[str, Any]) -> dict[str, str]:
+    return dict(item["metadata"].get("annotations") or {})
+
+
+def environment(item: Mapping[str, Any]) -> dict[str, str]:
+    """
+    Resolve the first container's variables as a kubelet would, through the pod's annotations.
+    """
+    said = annotations_of(item)
+    values = {}
+    for entry in item["spec"]["containers"][0].get("env", []):
+        if "value" in entry:
+            values[entry["name"]] = entry["value"]
+        else:
+            path = entry["valueFrom"]["fieldRef"]["fieldPath"]
+            key = path.removeprefix("metadata.annotations['").removesuffix("']")
+            values[entry["name"]] = said.get(key, "")
+    return values

@@ -1,0 +1,304 @@
+"""
+Both policies, as shipped, on a real API server: what they deny, and all that they must not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from gpufence import names
+from kube import (
+    Client,
+    ClientSettings,
+    ForbiddenError,
+    InvalidRequestError,
+    PatchType,
+    connect,
+    core,
+    group,
+)
+from simulator.controlplane import User
+from tests.integration.webhook import objects
+from tests.integration.webhook.site import ADMISSION, annotations_of, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.webhook.site import Site
+
+NODE = "policies-node"
+FROZEN = (
+    *names.USER_KEYS,
+    *names.WRITTEN_KEYS,
+    f"{names.MEMORY_OF_CONTAINER}main",
+    "gpufence.io/of-a-later-version",
+    "env.gpufence.io/s0",
+    "env.gpufence.io/0.XLA_PYTHON_CLIENT_MEM_FRACTION",
+)
+FREE = (
+    "example.com/owner",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "ALIYUN_COM_GPU_MEM_IDX",
+    "gpu-memory-of-mine",
+    "notgpufence.io/memory",
+)
+REFUSALS = (ForbiddenError, InvalidRequestError)
+
+
+@pytest.fixture(scope="module")
+def policies(site: Site) -> Site:
+    """
+    Lend the site once the API server enforces both policies.
+    """
+
+    def is_enforced() -> bool:
+        name = f"probe-{uuid4().hex[:8]}"
+        item = objects.namespace(name, "nonsense")
+        try:
+            site.client.post(core("namespaces"), item, {"dryRun": "All"})
+        except REFUSALS:
+            return True
+        return False
+
+    wait_until(is_enforced)
+    with site.namespace("cap") as name:
+        site.create(name, objects.pod("probe"))
+        wait_until(lambda: not _changes(site.client, name, "probe", names.PLAN))
+    return site
+
+
+@pytest.fixture(scope="module")
+def fenced(policies: Site) -> Iterator[str]:
+    """
+    Lend a namespace with a mode and a pod that carries every frozen key and some others.
+    """
+    with policies.namespace("cap") as name:
+        item = objects.pod("marked")
+        item["metadata"]["annotations"] = dict.fromkeys((*FROZEN, *names.KAI_KEYS, *FREE), "old")
+        policies.create(name, item)
+        policies.bind(name, policies.pod(name, "marked"), NODE)
+        policies.create(name, objects.pod("plain"))
+        policies.create(name, objects.pod("bound"))
+        yield name
+
+
+def merge(key: str, value: str | None) -> dict[str, Any]:
+    return {"metadata": {"annotations": {key: value}}}
+
+
+def _changes(
+    client: Client, namespace: str, pod: str, key: str, value: str | None = "new", part: str = ""
+) -> bool:
+    """
+    Tell whether an annotation can be set; nothing is kept of it.
+    """
+    path = core("namespaces", namespace, "pods", pod, *([part] if part else []))
+    try:
+        client.patch(path, merge(key, value), PatchType.MERGE, {"dryRun": "All"})
+    except REFUSALS as error:
+        assert key in str(error), error
+        return False
+    return True
+
+
+@pytest.mark.parametrize("mode", ["observe", "cap", "evict"])
+def test_every_mode_is_let_in(policies: Site, mode: str) -> None:
+    """
+    The three modes can be said.
+    """
+    item = objects.namespace(f"mode-{mode}", mode)
+
+    assert policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+
+
+@pytest.mark.parametrize("mode", ["", "Cap", "warn", "enforce", "true"])
+def test_any_other_mode_is_refused_by_name(policies: Site, mode: str) -> None:
+    """
+    A typing error is told at once, with the value and what could be written.
+    """
+    item = objects.namespace("mode-wrong", "x")
+    item["metadata"]["labels"][names.MODE] = mode
+    with pytest.raises(REFUSALS) as caught:
+        policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+
+    assert f'"{mode}" is no mode; write one of observe, cap, evict' in str(caught.value)
+
+
+def test_a_label_cannot_be_changed_to_nonsense(policies: Site, fenced: str) -> None:
+    """
+    The same holds for a namespace that exists.
+    """
+    body = {"metadata": {"labels": {names.MODE: "nonsense"}}}
+    with pytest.raises(REFUSALS):
+        policies.client.patch(core("namespaces", fenced), body, PatchType.MERGE)
+
+    after = policies.client.get(core("namespaces", fenced))
+
+    assert "cap" == after["metadata"]["labels"][names.MODE]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": {names.MODE: None}},
+        {"labels": {names.MODE: "evict"}},
+        {"labels": {"team": "a"}},
+        {"annotations": {names.MAX_MEMORY: "8Gi", "x": "y"}},
+    ],
+)
+def test_a_namespace_can_be_changed_otherwise(
+    policies: Site, fenced: str, change: dict[str, Any]
+) -> None:
+    """
+    Other modes, no mode, other labels and annotations are nobody's business but the owner's.
+    """
+    body = {"metadata": change}
+
+    assert policies.client.patch(
+        core("namespaces", fenced), body, PatchType.MERGE, {"dryRun": "All"}
+    )
+
+
+def test_namespaces_without_labels_are_left_alone(policies: Site) -> None:
+    """
+    The policy survives a namespace that has nothing it looks at.
+    """
+    item = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bare"}}
+
+    assert policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+
+
+def test_a_namespace_that_is_wrong_already_can_be_mended(policies: Site) -> None:
+    """
+    One labelled while the policy was away can be changed in every other way, and deleted.
+    """
+    binding = group(ADMISSION, "validatingadmissionpolicybindings", "gpufence-mode")
+    saved = policies.client.get(binding)
+    name = f"wrong-{uuid4().hex[:8]}"
+
+    def is_created() -> bool:
+        try:
+            policies.client.post(core("namespaces"), objects.namespace(name, "nonsense"))
+        except REFUSALS:
+            return False
+        return True
+
+    def is_enforced() -> bool:
+        item = objects.namespace(f"{name}-probe", "nonsense")
+        try:
+            policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+        except REFUSALS:
+            return True
+        return False
+
+    policies.client.delete(binding)
+    wait_until(is_created)
+    saved["metadata"] = {"name": "gpufence-mode"}
+    policies.client.post(group(ADMISSION, "validatingadmissionpolicybindings"), saved)
+    wait_until(is_enforced)
+    body = {"metadata": {"annotations": {"note": "x"}}}
+
+    assert policies.client.patch(core("namespaces", name), body, PatchType.MERGE)
+    assert policies.client.delete(core("namespaces", name))
+
+
+@pytest.mark.parametrize("part", ["", "status"])
+@pytest.mark.parametrize("value", ["new", None], ids=["changed", "removed"])
+@pytest.mark.parametrize("key", [*FROZEN, *names.KAI_KEYS])
+def test_a_frozen_key_cannot_be_touched(
+    policies: Site, fenced: str, key: str, value: str | None, part: str
+) -> None:
+    """
+    Neither changing nor removing passes, on the pod or on its status, even as administrator.
+    """
+    assert not _changes(policies.client, fenced, "marked", key, value, part)
+
+
+@pytest.mark.parametrize("part", ["", "status"])
+@pytest.mark.parametrize("key", [*FROZEN, *names.KAI_KEYS])
+def test_a_frozen_key_cannot_be_added(policies: Site, fenced: str, key: str, part: str) -> None:
+    """
+    A pod that was made without it, and without any annotation, cannot get one later.
+    """
+    assert not _changes(policies.client, fenced, "plain", key, "new", part)
+
+
+@pytest.mark.parametrize("part", ["", "status"])
+@pytest.mark.parametrize("value", ["new", None], ids=["changed", "removed"])
+@pytest.mark.parametrize("key", FREE)
+def test_other_annotations_stay_free(
+    policies: Site, fenced: str, key: str, value: str | None, part: str
+) -> None:
+    """
+    Whatever is not ours can be changed and removed as ever.
+    """
+    assert _changes(policies.client, fenced, "marked", key, value, part)
+
+
+@pytest.mark.parametrize("key", names.KAI_KEYS)
+def test_kai_keys_are_free_where_no_mode_is(policies: Site, key: str) -> None:
+    """
+    A namespace that has not opted in is not touched, not even by a policy.
+    """
+    with policies.namespace(None) as name:
+        policies.create(name, objects.pod("p"))
+
+        assert _changes(policies.client, name, "p", key)
+
+
+@pytest.mark.parametrize("user", ["admin", "scheduler", "masters", "kubelet"])
+def test_nobody_is_exempt(policies: Site, fenced: str, user: str) -> None:
+    """
+    No identity edits what was decided, however mighty.
+    """
+    with client_of(policies, user) as client:
+        item = policies.pod(fenced, "marked")
+        with pytest.raises(REFUSALS, match="cannot change once the pod exists"):
+            client.patch(
+                core("namespaces", fenced, "pods", "marked", "status"),
+                merge(names.PLAN, "forged"),
+                PatchType.MERGE,
+            )
+
+    assert annotations_of(item) == annotations_of(policies.pod(fenced, "marked"))
+
+
+def test_a_kubelet_reports_and_a_scheduler_binds(policies: Site, fenced: str) -> None:
+    """
+    A binding that adds our keys and the node's status writes pass.
+    """
+    policies.client.post(core("nodes"), objects.node(NODE))
+    bound = policies.pod(fenced, "bound")
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "bound", "annotations": {names.NODE: NODE, "env.gpufence.io/s0": "1"}},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
+    }
+    policies.client.post(core("namespaces", fenced, "pods", "bound", "binding"), body)
+    status = {"status": {"phase": "Running", "message": "from the kubelet"}}
+    with client_of(policies, "kubelet") as kubelet:
+        kubelet.patch(
+            core("namespaces", fenced, "pods", "bound", "status"), status, PatchType.STRATEGIC
+        )
+    after = policies.pod(fenced, "bound")
+
+    assert {} == annotations_of(bound)
+    assert {names.NODE: NODE, "env.gpufence.io/s0": "1"} == annotations_of(after)
+    assert "from the kubelet" == after["status"]["message"]
+
+
+def client_of(site: Site, user: str) -> Client:
+    """
+    Become somebody.
+    """
+    if user == "kubelet":
+        path = site.plane.node_kubeconfig(NODE)
+    elif user == "masters":
+        path = site.plane.kubeconfig(User("root", "system:masters"))
+    else:
+        path = site.plane.kubeconfig(user)
+    return connect(ClientSettings(kubeconfig=str(path)))

@@ -1,0 +1,44 @@
+"""
+One simulated node for all tests of a module that need nothing special of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from simulator.node import Dialect, NodeOptions, Pauses, Sharing, SimulatedNode
+from tests.integration.node.cluster import Ground
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from simulator.controlplane import ControlPlane
+
+
+@pytest.fixture(scope="module")
+def node(control_plane: ControlPlane) -> Iterator[SimulatedNode]:
+    """
+    A node with two cards that restarts crashed containers without long pauses.
+    """
+    options = NodeOptions(
+        kubeconfig=control_plane.node_kubeconfig("node-shared"),
+        admin_kubeconfig=control_plane.kubeconfig(),
+        name="node-shared",
+        cards="T4,T4",
+        sharing=Sharing(Dialect.GPUSHARE),
+        pauses=Pauses(first_seconds=0.3),
+        write_cards=True,
+        gfd=True,
+    )
+    with SimulatedNode(options) as running:
+        yield running
+
+
+@pytest.fixture
+def ground(control_plane: ControlPlane, namespace: str, node: SimulatedNode) -> Ground:
+    """
+    A fresh namespace for pods on that node.
+    """
+    return Ground(control_plane, namespace, node)

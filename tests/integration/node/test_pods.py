@@ -1,0 +1,242 @@
+"""
+Pods on the node, as the API shows them.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpufence.quantity import GIB
+from tests.integration.controlplane.observing import eventually
+from tests.integration.node.cluster import pod, workload
+
+if TYPE_CHECKING:
+    from tests.integration.node.cluster import Ground
+
+KEY = "gpufence.io/sitecustomize"
+GPU = {"limits": {"aliyun.com/gpu-mem": "3"}}
+
+
+def test_a_container_that_exits_ends_its_pod(ground: Ground) -> None:
+    """
+    A process that exits with 0 makes its pod succeed, with the last line of its log as message.
+    """
+    ground.place(pod("job", workload("hold 1Gi; exit 0"), restartPolicy="Never"))
+    ground.wait_for_phase("job", "Succeeded")
+    (container,) = ground.status("job")["containerStatuses"]
+    ending = container["state"]["terminated"]
+
+    assert (0, "Completed") == (ending["exitCode"], ending["reason"])
+    assert ending["message"].endswith("exit 0")
+
+
+def test_a_container_that_fails_is_restarted_with_pauses(ground: Ground) -> None:
+    """
+    Under OnFailure a failing container comes again and again, each time after a longer pause.
+    """
+    ground.place(pod("crash", workload("exit 3"), restartPolicy="OnFailure"))
+
+    def restarts() -> int:
+        statuses = ground.status("crash").get("containerStatuses", [])
+        return sum(one["restartCount"] for one in statuses)
+
+    assert eventually(lambda: restarts() >= 3)
+    (container,) = ground.status("crash")["containerStatuses"]
+    assert 3 == container["lastState"]["terminated"]["exitCode"]
+
+
+def test_out_of_memory_fails_the_pod_with_its_message(ground: Ground) -> None:
+    """
+    A process that dies of the card's lack of memory leaves its words in the pod's status.
+    """
+    ground.place(pod("greedy", workload("hold 99Gi"), restartPolicy="Never"))
+    ground.wait_for_phase("greedy", "Failed")
+    (container,) = ground.status("greedy")["containerStatuses"]
+
+    assert "out of memory" in container["state"]["terminated"]["message"]
+
+
+def test_init_containers_and_sidecars_take_their_turns(ground: Ground) -> None:
+    """
+    The init container ends before the sidecar starts, and the sidecar ends after the work is done.
+    """
+    inits = [
+        workload("exit 0", name="first"),
+        workload("hold 1Mi", name="side", restartPolicy="Always"),
+    ]
+    ground.place(
+        pod("order", workload("hold 1Mi; exit 0"), initContainers=inits, restartPolicy="Never")
+    )
+    ground.wait_for_phase("order", "Succeeded")
+    first, side = (one["state"] for one in ground.status("order")["initContainerStatuses"])
+
+    assert (0, 143) == (first["terminated"]["exitCode"], side["terminated"]["exitCode"])
+
+
+def test_a_missing_object_keeps_a_container_waiting(ground: Ground) -> None:
+    """
+    Without its Secret a container shows CreateContainerConfigError; with it, it starts.
+    """
+    source = {"secretKeyRef": {"name": "late", "key": "size"}}
+    ground.place(
+        pod("waits", workload("hold $(SIZE)", env=[{"name": "SIZE", "valueFrom": source}]))
+    )
+
+    def reason() -> str:
+        statuses = ground.status("waits").get("containerStatuses", [])
+        return "".join(one["state"].get("waiting", {}).get("reason", "") for one in statuses)
+
+    assert eventually(lambda: reason() == "CreateContainerConfigError")
+    ground.plane.kubectl(
+        "create", "secret", "generic", "late", "--from-literal=size=1Gi", "-n", ground.namespace
+    )
+    ground.wait_for_phase("waits", "Running")
+    ground.wait_for_log("waits", "hold 1Gi")
+
+
+def test_an_annotation_mounted_as_a_module_runs_before_the_program(ground: Ground) -> None:
+    """
+    An annotation mounted as sitecustomize.py, with PYTHONPATH at its folder, runs at start-up.
+    """
+    item = {
+        "path": "sitecustomize.py",
+        "fieldRef": {"fieldPath": f"metadata.annotations['{KEY}']"},
+    }
+    mount = {
+        "name": "hook",
+        "mountPath": "/gpufence/sitecustomize.py",
+        "subPath": "sitecustomize.py",
+    }
+    container = workload(
+        "hold 1Mi",
+        env=[{"name": "PYTHONPATH", "value": "/gpufence"}],
+        volumeMounts=[mount],
+    )
+    ground.place(
+        pod(
+            "hooked",
+            container,
+            volumes=[{"name": "hook", "downwardAPI": {"items": [item]}}],
+            annotations={KEY: "print('the hook ran', flush=True)"},
+        )
+    )
+    ground.wait_for_log("hooked", "script done")
+
+    assert ground.node.log(ground.namespace, "hooked", "main").startswith("the hook ran\n")
+
+
+def test_a_command_other_than_the_workload_is_refused(ground: Ground) -> None:
+    """
+    A pod with a command of its own fails with the reason and is not run.
+    """
+    container = {"name": "main", "image": "busybox", "command": ["touch", "/tmp/never"]}
+    ground.place(pod("foreign", container))
+    ground.wait_for_phase("foreign", "Failed")
+
+    assert "touch /tmp/never is no simulator workload" in ground.status("foreign")["message"]
+
+
+def test_the_grace_of_a_deletion_is_honoured(ground: Ground) -> None:
+    """
+    A process that ignores SIGTERM lives through the grace, is killed then, and leaves the API.
+    """
+    ground.place(pod("stubborn", workload("hold 1Gi", "--on-term", "ignore", resources=GPU)))
+    ground.wait_for_log("stubborn", "script done")
+    (pid,) = ground.node.pids(ground.namespace, "stubborn")
+    begin = time.monotonic()
+    ground.delete("stubborn", "--grace-period=3", "--wait=false")
+    alive = Path(f"/proc/{pid}").exists()
+    gone = eventually(lambda: ground.get("stubborn") is None)
+    seconds = time.monotonic() - begin
+
+    assert (True, True) == (alive, gone)
+    assert 3 <= seconds < 6
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_pod_that_is_forced_out_ends_as_well(ground: Ground) -> None:
+    """
+    A pod that was removed from the API with force is ended on the node, too.
+    """
+    ground.place(pod("forced", workload("hold 1Gi")))
+    ground.wait_for_log("forced", "script done")
+    (pid,) = ground.node.pids(ground.namespace, "forced")
+    ground.delete("forced", "--force", "--grace-period=0")
+
+    assert eventually(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def test_all_processes_of_a_pod_have_its_cgroup(ground: Ground) -> None:
+    """
+    Forked processes carry their container's cgroup line and are gone from the folder with the pod.
+    """
+    ground.place(pod("forking", workload("hold 100Mi; fork 2")))
+    ground.wait_for_log("forking", "fork 2")
+    assert eventually(lambda: len(ground.node.pids(ground.namespace, "forking")) == 3)
+    pids = ground.node.pids(ground.namespace, "forking")
+    root = ground.node.proc_root
+    assert eventually(lambda: all((root / str(pid) / "stat").exists() for pid in pids))
+    found = ground.get("forking")
+    assert found is not None
+    uid = found["metadata"]["uid"].replace("-", "_")
+    (container,) = found["status"]["containerStatuses"]
+    scope = container["containerID"].removeprefix("containerd://")
+    quality = "kubepods-besteffort"
+
+    assert {
+        f"0::/kubepods.slice/{quality}.slice/{quality}-pod{uid}.slice/cri-containerd-{scope}.scope\n"
+    } == {(root / str(pid) / "cgroup").read_text() for pid in pids}
+    ground.delete("forking")
+    assert not any((root / str(pid)).exists() for pid in pids)
+
+
+def test_pods_spread_over_the_cards(ground: Ground) -> None:
+    """
+    Each pod gets the card of which least is declared, and finds it in its environment.
+    """
+    for name in ("one", "two"):
+        ground.place(pod(name, workload("hold 2Gi", resources=GPU)))
+        ground.wait_for_log(name, "script done")
+    cards = [
+        [use.pid for use in card.uses if use.memory == 2 * GIB] for card in ground.node.state.cards
+    ]
+
+    assert (
+        ground.node.pids(ground.namespace, "one"),
+        ground.node.pids(ground.namespace, "two"),
+    ) == (cards[0], cards[1])
+
+
+def test_pods_outlive_an_outage_of_the_api_server(ground: Ground) -> None:
+    """
+    While the API server is away pods run on; what happened to them is told afterwards.
+    """
+    ground.place(pod("lasting", workload("hold 1Gi")))
+    ground.place(pod("short", workload("after 2s hold 1Mi; exit 0"), restartPolicy="Never"))
+    ground.wait_for_phase("lasting", "Running")
+    ground.wait_for_phase("short", "Running")
+    before = ground.node.pids(ground.namespace, "lasting")
+    ground.plane.stop_api_server()
+    try:
+        ended = eventually(lambda: not ground.node.pids(ground.namespace, "short"))
+    finally:
+        ground.plane.start_api_server()
+
+    assert ended
+    ground.wait_for_phase("short", "Succeeded")
+    assert before == ground.node.pids(ground.namespace, "lasting")
+
+
+def test_logs_are_kept_for_each_run(ground: Ground) -> None:
+    """
+    A container's log is a file of the newest run.
+    """
+    ground.place(pod("talks", workload("hold 1Mi")))
+    ground.wait_for_log("talks", "script done")
+    found = ground.get("talks")
+    assert found is not None
+    folder = Path(ground.node.folder, "pods", found["metadata"]["uid"], "main")
+
+    assert ["0.log"] == [path.name for path in folder.glob("*.log")]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 USAGE_ERROR = 2
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str]) -> int:

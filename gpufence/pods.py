@@ -61,7 +61,7 @@ def read_pod(pod: Object) -> Pod:
     return Pod(
         annotations=as_texts(metadata.get("annotations"), "metadata.annotations"),
         containers=containers,
-        phases=_phases(containers),
+        phases=phases_of(containers),
         node_name=as_text(spec.get("nodeName"), "spec.nodeName"),
         node_selector=as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
         affinity=as_object(affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity"),
@@ -69,7 +69,10 @@ def read_pod(pod: Object) -> Pod:
     )
 
 
-def _phases(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...], ...]:
+def phases_of(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...], ...]:
+    """
+    Return the sets of containers that run together.
+    """
     sidecars: list[Container] = []
     starts: list[tuple[Container, ...]] = []
     for container in containers:

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.candidates import choices
-from gpufence.dialects import Undeclared
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode
 from gpufence.plan import read_plan
 from gpufence.pods import read_pod
-from gpufence.wishes import read_wishes
-from webhook.rewrite.case import Case
 from webhook.rewrite.decide import decide
-from webhook.rewrite.record import record
+from webhook.rewrite.looking import look_at
+from webhook.rewrite.question import (
+    Question,
+    annotations_of,
+    containers_of,
+    place_of,
+)
+from webhook.rewrite.terms import read_terms
 
 if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
@@ -27,9 +31,6 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod
     from gpufence.shape import Object
     from webhook.policy import Policy
-
-_FIXED = frozenset({names.SITECUSTOMIZE, names.INJECTED})
-"""What a binding has no business to change."""
 
 
 def exact_values(pod: Object, node: GpuNode, policy: Policy) -> dict[str, str]:
@@ -47,20 +48,23 @@ def exact_values(pod: Object, node: GpuNode, policy: Policy) -> dict[str, str]:
     found = choices(read, [node], policy.default)
     if any(choice.memory_bytes is None for choice in found):
         return {}
-    case = Case(
-        manifest=pod,
-        pod=read,
-        wishes=read_wishes(read.annotations, frozenset(item.name for item in read.containers)),
-        namespace=plan.namespace,
+    question = Question(
         mode=plan.mode,
-        policy=policy,
+        containers=containers_of(read),
+        annotations=annotations_of(read.annotations),
+        selector=tuple(read.node_selector.items()),
+        claims=read.has_resource_claims,
+        namespace=tuple(plan.namespace.items()),
         choices=found,
-        node=node,
+        reserve_override=policy.reserve_override,
+        place=place_of(read, node),
     )
-    decision = decide(case)
-    if isinstance(decision, Undeclared) or decision.dialect != plan.dialect:
+    terms = read_terms(question)
+    if terms.dialect != plan.dialect:
         return {}
-    said = record(case, decision)
+    seen, first_slot = look_at(pod, terms, policy.hook_source)
+    decision = decide(terms, tuple(item.look for item in seen), first_slot)
+    said = dict(decision.annotations)
     if names.WARNINGS in read.annotations:
         said.setdefault(names.WARNINGS, "")  # a Binding can replace a key but not remove it
     return {key: text for key, text in said.items() if _belongs(key, read)}
@@ -82,4 +86,6 @@ def _belongs(key: str, pod: Pod) -> bool:
     """
     Tell whether a key is to be written at binding: of the slots only those that the pod has.
     """
-    return key not in _FIXED and (not key.startswith(names.ENV_PREFIX) or key in pod.annotations)
+    if key.startswith(names.ENV_PREFIX):
+        return key in pod.annotations
+    return key != names.INJECTED

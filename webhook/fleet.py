@@ -12,6 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+from gpufence import names
 from gpufence.affinity import holds, required_terms
 from gpufence.candidates import assigned_card, choices, wanted_resources
 from gpufence.shape import as_list, as_text, objects
@@ -57,7 +58,8 @@ class Fleet:
             return choices(pod, [] if node is None else [node], default)
         wanted = wanted_resources(pod)
         allowed = self._allowed(pod)
-        question = (wanted, allowed, assigned_card(pod), default)
+        told = pod.annotations.get(names.GPUSHARE_CARD_UNITS)
+        question = (wanted, allowed, assigned_card(pod), told, default)
         answer = self._answers.get(question)
         if answer is None:
             answer = choices(pod, self._met(wanted, allowed), default)

@@ -8,31 +8,30 @@ to do, and a forged plan comes to nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpufence.dialects import Undeclared
+from gpufence import names
 from gpufence.mode import Mode
 from gpufence.pods import read_pod
-from gpufence.shape import as_object
 from webhook.operations import Patch
 from webhook.rewrite import hook
-from webhook.rewrite.decide import decide, undeclared
-from webhook.rewrite.entry import enter, out_of_scope
+from webhook.rewrite.decide import decide
+from webhook.rewrite.entry import ask, enter, out_of_scope
 from webhook.rewrite.environment import append_argument, set_environment
-from webhook.rewrite.notes import MOST_BYTES, settle_annotations, size_of
+from webhook.rewrite.looking import look_at
+from webhook.rewrite.notes import fits, settle_annotations
 from webhook.rewrite.outcome import Refusal, Rewrite, Unchanged
-from webhook.rewrite.record import record
 from webhook.rewrite.scheduling import schedule
+from webhook.rewrite.terms import read_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpufence.shape import Object
     from webhook.fleet import Fleet
     from webhook.policy import Policy
-    from webhook.rewrite.decide import Decision, Told
-    from webhook.rewrite.entry import Entry
+    from webhook.rewrite.containers import Seen
+    from webhook.rewrite.decide import Decision
 
 __all__ = ["Refusal", "Rewrite", "Unchanged", "rewrite"]
 
@@ -52,43 +51,40 @@ def rewrite(
     why = out_of_scope(pod, read)
     if why:
         return Unchanged(why)
-    entry = enter(pod, read, mode, namespace, fleet, policy)
-    decision = decide(entry.case)
-    if isinstance(decision, Undeclared):
-        decision = undeclared(entry.case, decision)
+    entry = enter(read, namespace)
+    terms = read_terms(ask(entry.pod, mode, namespace, fleet, policy))
+    seen, first_slot = look_at(pod, terms, hook_source=policy.hook_source)
+    decision = decide(terms, tuple(item.look for item in seen), first_slot)
     if mode is Mode.EVICT and decision.hard:
         return Refusal(f"gpufence refuses this pod: {'; also '.join(decision.hard)}")
-    decision = replace(decision, warnings=(*decision.warnings, *entry.standing))
-    return _carry_out(entry, decision)
-
-
-def _carry_out(entry: Entry, decision: Decision) -> Rewrite | Unchanged:
-    case = entry.case
-    patch = Patch(case.manifest)
-    for told in decision.told:
-        _change(patch, case.manifest, told)
-    if decision.dialect is not None and case.mode is not Mode.OBSERVE:
-        schedule(patch, case.pod, decision.dialect, case.policy)
-    metadata = as_object(case.manifest.get("metadata"), "metadata")
-    present = as_object(metadata.get("annotations"), "metadata.annotations")
-    settle_annotations(patch, present, {**entry.words, **record(case, decision)})
+    patch = _changed(pod, seen, decision)
+    if terms.dialect is not None and mode is not Mode.OBSERVE:
+        schedule(patch, entry.pod, terms.dialect, policy)
+    record = {**entry.words, **decision.annotations}
+    if any(item.look.hook == "" for item in seen):
+        record[names.SITECUSTOMIZE] = policy.hook_source
+    settle_annotations(patch, record)
+    warnings = (*decision.warnings, *entry.standing)
     if not patch.operations:
-        return Unchanged(_DONE, decision.warnings)
-    if size_of(patch.look(("metadata", "annotations"))) > MOST_BYTES:
+        return Unchanged(_DONE, warnings)
+    if not fits(patch.look(("metadata", "annotations"))):
         return Unchanged(_NO_ROOM, (_NO_ROOM,))
     return Rewrite(
         operations=tuple(patch.operations),
-        warnings=(*decision.warnings, *entry.passing),
+        warnings=(*warnings, *entry.passing),
         plan=decision.plan,
         summary=decision.summary,
     )
 
 
-def _change(patch: Patch, manifest: Object, told: Told) -> None:
+def _changed(pod: Object, seen: Sequence[Seen], decision: Decision) -> Patch:
     """
-    Change one container as far as it is told anything.
+    Change the containers as far as each is told anything.
     """
-    set_environment(patch, told.seen, told.injection)
-    append_argument(patch, told.seen, told.injection.argument)
-    if told.hook_obstacle == "":
-        hook.mount(patch, manifest, told.seen)
+    patch = Patch(pod)
+    for item, injection in zip(seen, decision.injections, strict=True):
+        set_environment(patch, item, injection)
+        append_argument(patch, item, injection.argument)
+        if item.look.hook == "":
+            hook.mount(patch, item)
+    return patch

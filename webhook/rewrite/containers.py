@@ -22,7 +22,7 @@ from webhook.frameworks.servers import read_launch
 from webhook.frameworks.table import GROWTH, TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from gpufence.shape import Object
     from webhook.frameworks.servers import Launch
@@ -37,6 +37,22 @@ _NO_ENTRIES: dict[str, list[int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """
+    What one container says, as plain values.
+
+    `hook` is None where nobody asked for the start-up hook, empty where it is to be mounted, and
+    else says why it cannot be.
+    """
+
+    name: str
+    words: tuple[Word, ...] = ()
+    launch: Launch | None = None
+    env_from: bool = False
+    hook: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """
     One container of the manifest.
@@ -44,41 +60,24 @@ class Seen:
     `positions` tells where in its `env` each variable of interest stands, in order.
     """
 
-    name: str
+    look: Look
     item: Object
     path: Path
-    words: tuple[Word, ...]
     positions: Mapping[str, list[int]]
 
-    @property
-    def env_from(self) -> bool:
-        return bool(self.item.get("envFrom"))
 
-    def launch(self, framework: str) -> Launch | None:
-        field = ".".join(map(str, self.path))
-        command = as_list(self.item.get("command"), f"{field}.command")
-        args = as_list(self.item.get("args"), f"{field}.args")
-        return read_launch(
-            as_text(self.item.get("image"), f"{field}.image"),
-            tuple(as_text(item, f"{field}.command") for item in command),
-            tuple(as_text(item, f"{field}.args") for item in args),
-            framework,
-        )
-
-
-def see(pod: Object, wanted: Iterable[str]) -> list[Seen]:
+def see(pod: Object, wanted: Container[str], framework: str) -> list[Seen]:
     """
     Look at the containers of these names.
     """
     spec = as_object(pod.get("spec"), "spec")
-    chosen = frozenset(wanted)
     originals = _Originals(pod)
     taken: set[str] = set()
     return [
-        _see(item, ("spec", field, position), originals, taken)
+        _see(item, ("spec", field, position), framework, originals, taken)
         for field in ("initContainers", "containers")
         for position, item in enumerate(objects(spec.get(field), f"spec.{field}"))
-        if item.get("name") in chosen
+        if item.get("name") in wanted
     ]
 
 
@@ -86,8 +85,8 @@ def first_free(seen: Iterable[Seen]) -> int:
     """
     Return the first slot number above all that are in use.
     """
-    used = (int(word.slot[1:]) for item in seen for word in item.words if word.slot)
-    return max(used, default=-1) + 1
+    used = [int(word.slot[1:]) for item in seen for word in item.look.words if word.slot]
+    return max(used) + 1 if used else 0
 
 
 class _Originals:
@@ -119,12 +118,14 @@ def _from_plan(pod: Object) -> dict[tuple[str, str], str | None]:
     }
 
 
-def _see(item: Object, path: Path, originals: _Originals, taken: set[str]) -> Seen:
+def _see(item: Object, path: Path, framework: str, originals: _Originals, taken: set[str]) -> Seen:
     name = as_text(item.get("name"), "name")
+    launch = _launch(item, framework)
     env = item.get("env")
+    env_from = bool(item.get("envFrom"))
     if not env:
-        return Seen(name, item, path, (), _NO_ENTRIES)
-    entries = objects(env, ".".join(map(str, (*path, "env"))))
+        return Seen(Look(name, (), launch, env_from), item, path, _NO_ENTRIES)
+    entries = objects(env, f"{name}.env")
     positions: dict[str, list[int]] = {}
     for position, entry in enumerate(entries):
         variable = entry.get("name")
@@ -134,7 +135,21 @@ def _see(item: Object, path: Path, originals: _Originals, taken: set[str]) -> Se
         _word(variable, entries[found[-1]], name, originals, taken)
         for variable, found in positions.items()
     )
-    return Seen(name, item, path, words, positions)
+    return Seen(Look(name, words, launch, env_from), item, path, positions)
+
+
+def _launch(item: Object, framework: str) -> Launch | None:
+    command, args = item.get("command"), item.get("args")
+    return read_launch(
+        as_text(item.get("image"), "image"),
+        _texts(command, "command") if command else (),
+        _texts(args, "args") if args else (),
+        framework,
+    )
+
+
+def _texts(value: object, field: str) -> tuple[str, ...]:
+    return tuple(as_text(item, field) for item in as_list(value, field))
 
 
 def _word(env: str, entry: Object, container: str, originals: _Originals, taken: set[str]) -> Word:

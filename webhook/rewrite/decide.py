@@ -5,23 +5,22 @@ PURE. The decision about one pod, at creation and again at binding: figures, set
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpufence.dialects import Dialect, Undeclared, Unreadable
-from gpufence.mode import Mode
+from gpufence import names
 from gpufence.plan import Plan, join_plan
 from webhook.frameworks.ask import Ask, How
 from webhook.frameworks.figures import Reckoning
 from webhook.frameworks.injection import inject
-from webhook.rewrite import hook, sentences
-from webhook.rewrite.containers import first_free, see
-from webhook.rewrite.reach import Reach, read_reach
+from webhook.rewrite import sentences
 
 if TYPE_CHECKING:
-    from gpufence.limits import Part
+    from collections.abc import Mapping
+
     from webhook.frameworks.ask import Injection
-    from webhook.rewrite.case import Case
-    from webhook.rewrite.containers import Seen
+    from webhook.rewrite.containers import Look
+    from webhook.rewrite.terms import Terms
 
 YES = "yes"
 OPTED_OUT = "opted-out"
@@ -29,184 +28,103 @@ NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """
-    One container, what it is told, and why its start-up hook is not mounted, where it is not.
-
-    None stands for a hook that nobody asked for.
-    """
-
-    seen: Seen
-    injection: Injection
-    hook_obstacle: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """
     All that is to be said and done about a pod.
 
-    `injected` is the word the annotation says; `hard` are the problems for which `evict` refuses.
+    `annotations` record it: the slots, and what explains them. `hard` are the problems for which
+    `evict` refuses.
     """
 
     plan: Plan
-    text: str
-    injected: str
     summary: str
-    dialect: Dialect | None = None
-    told: tuple[Told, ...] = ()
-    warnings: tuple[str, ...] = ()
-    hard: tuple[str, ...] = ()
-
-    @property
-    def values(self) -> dict[str, str]:
-        """
-        Return the text in each slot.
-        """
-        return {slot: text for told in self.told for slot, text in told.injection.values}
+    annotations: Mapping[str, str]
+    injections: tuple[Injection, ...]
+    warnings: tuple[str, ...]
+    hard: tuple[str, ...]
 
 
-def decide(case: Case) -> Decision | Undeclared:
+@lru_cache(maxsize=2048)
+def decide(terms: Terms, looks: tuple[Look, ...], first_slot: int) -> Decision:
     """
-    Decide about a pod; Undeclared stands for one that says nothing about GPU memory.
+    Tell every container that asks for the GPU, each with slots of its own, and say why.
     """
-    reach = read_reach(case.pod, case.wishes, case.words, case.choices)
-    if isinstance(reach, Undeclared):
-        return reach
-    if isinstance(reach, Unreadable):
-        return _unreadable(case, reach)
-    return _decided(case, reach)
-
-
-def undeclared(case: Case, said: Undeclared) -> Decision:
-    """
-    Record that a pod was seen which says nothing anybody could act on.
-    """
-    return _without_limit(
-        case, sentences.undeclared(said.reason), sentences.hard_problems(case.wishes, None)
-    )
-
-
-def _unreadable(case: Case, said: Unreadable) -> Decision:
-    hard = sentences.hard_problems(case.wishes, said)
-    return _without_limit(case, sentences.unreadable(said.problem), hard, (said.problem.sentence,))
-
-
-def _without_limit(
-    case: Case, summary: str, hard: tuple[str, ...], soft: tuple[str, ...] = ()
-) -> Decision:
-    plan = Plan(case.mode, "", None, namespace=case.namespace)
-    notes = sentences.notes(case.wishes.notes)
-    return Decision(
-        plan=plan,
-        text=join_plan(plan, {}),
-        injected=NOTHING if case.wishes.inject else OPTED_OUT,
-        summary=summary,
-        warnings=tuple(dict.fromkeys((*hard, *soft, *notes))),
-        hard=hard,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Course:
-    """
-    What becomes of the settings, and whether anything enforces the limit.
-    """
-
-    how: How
-    fenced: bool
-
-
-def _decided(case: Case, reach: Reach) -> Decision:
-    course = _course(case, reach)
-    told = _told(case, reach, course)
-    containers = {item.injection.container: item.injection for item in told}
+    reach = terms.reach
+    injections: list[Injection] = []
+    for look in looks:
+        injections.append(inject(_ask(terms, look, first_slot)))
+        first_slot = injections[-1].next_slot
     plan = Plan(
-        mode=case.mode,
-        dialect=reach.limits.dialect,
-        limit_bytes=reach.limit_bytes,
-        containers={name: item.plan for name, item in containers.items()},
-        namespace=case.namespace,
+        mode=terms.question.mode,
+        dialect=terms.dialect or "",
+        limit_bytes=None if reach is None else reach.limit_bytes,
+        containers={item.container: item.plan for item in injections},
+        namespace=dict(terms.question.namespace),
     )
-    small = tuple(
-        sentences.too_small(name, item.too_small)
-        for name, item in containers.items()
-        if item.too_small is not None
+    small = (
+        sentences.too_small(item.container, item.too_small) for item in injections if item.too_small
     )
-    hard = (*sentences.hard_problems(case.wishes, None), *small)
-    soft = sentences.about(case, reach, fenced=course.fenced)
-    own = (text for item in told for text in _remarks(item))
+    hard = (*terms.hard, *small)
+    own = (text for item in injections for text in item.warnings)
+    hooks = (f"{look.name}: {look.hook}" for look in looks if look.hook)
+    warnings = tuple(dict.fromkeys((*hard, *terms.soft, *own, *hooks)))
+    said = terms.why_not if reach is None else sentences.summary(terms, reach, plan)
     return Decision(
         plan=plan,
-        text=join_plan(plan, {name: item.text for name, item in containers.items()}),
-        injected=_injected(case, course),
-        summary=sentences.summary(case, reach, plan, fenced=course.fenced),
-        dialect=reach.limits.dialect,
-        told=told,
-        warnings=tuple(dict.fromkeys((*hard, *soft, *own))),
+        summary=said,
+        annotations=_record(terms, plan, injections, said, warnings),
+        injections=tuple(injections),
+        warnings=warnings,
         hard=hard,
     )
 
 
-def _course(case: Case, reach: Reach) -> _Course:
-    fenced = reach.enforced and not reach.library_caps
-    if not case.wishes.inject:
-        return _Course(How.NOTHING, fenced)
-    if case.mode is Mode.OBSERVE:
-        return _Course(How.GROW if case.wishes.growth else How.PLAN, fenced)
-    return _Course(How.SET if fenced else How.NOTHING, fenced)
+def _record(
+    terms: Terms, plan: Plan, injections: list[Injection], said: str, warnings: tuple[str, ...]
+) -> dict[str, str]:
+    """
+    Write the annotations by which the decision can be read with kubectl.
+    """
+    place = terms.question.place
+    record = {
+        f"{names.ENV_PREFIX}{slot}": text for item in injections for slot, text in item.values
+    }
+    record[names.PLAN] = join_plan(plan, {item.container: item.text for item in injections})
+    record[names.INJECTED] = _injected(terms)
+    record[names.SUMMARY] = said
+    if warnings:
+        record[names.WARNINGS] = sentences.joined(warnings)
+    if terms.reach is not None:
+        card = sentences.card(terms.question)
+        record |= {names.CARD: card} if card else {}
+        record |= {names.NODE: place.node} if place is not None else {}
+    return record
 
 
-def _injected(case: Case, course: _Course) -> str:
-    if not case.wishes.inject:
+def _injected(terms: Terms) -> str:
+    if not terms.wishes.inject:
         return OPTED_OUT
-    return YES if course.how in (How.GROW, How.SET) else NOTHING
+    return YES if terms.how in (How.GROW, How.SET) else NOTHING
 
 
-def _told(case: Case, reach: Reach, course: _Course) -> tuple[Told, ...]:
-    """
-    Tell every container that asks for the GPU, each with slots of its own.
-    """
-    parts = {part.container: part for part in reach.limits.parts}
-    seen = see(case.manifest, parts)
-    free = first_free(seen)
-    told = []
-    for item in seen:
-        injection = inject(_ask(case, reach, parts[item.name], item, course, free))
-        free = injection.next_slot
-        told.append(Told(item, injection, _hook_obstacle(case, item, course)))
-    return tuple(told)
-
-
-def _hook_obstacle(case: Case, seen: Seen, course: _Course) -> str | None:
-    if not case.wishes.python_hook or course.how is not How.SET:
-        return None
-    return hook.obstacle(case.manifest, seen) if case.policy.hook_source else hook.NO_SOURCE
-
-
-def _remarks(told: Told) -> tuple[str, ...]:
-    name, warnings = told.injection.container, told.injection.warnings
-    return (*warnings, f"{name}: {told.hook_obstacle}") if told.hook_obstacle else warnings
-
-
-def _ask(case: Case, reach: Reach, part: Part, seen: Seen, course: _Course, free: int) -> Ask:
-    wishes = case.wishes
+def _ask(terms: Terms, look: Look, first_slot: int) -> Ask:
+    wishes = terms.wishes
     reckoning = Reckoning(
-        reach.met(part.container),
-        several_cards=part.cards > 1,
+        () if terms.reach is None else terms.reach.met(look.name),
+        several_cards=terms.parts[look.name].cards > 1,
         processes=wishes.processes,
         headroom=wishes.headroom,
-        reserve_override=case.policy.reserve_override,
+        reserve_override=terms.question.reserve_override,
     )
     return Ask(
-        container=part.container,
+        container=look.name,
         reckoning=reckoning,
-        words=seen.words,
-        launch=seen.launch(wishes.framework),
-        first_slot=free,
-        how=course.how,
-        fenced=course.fenced,
+        words=look.words,
+        launch=look.launch,
+        first_slot=first_slot,
+        how=terms.how,
+        fenced=terms.fenced,
         args=wishes.args,
         hook=wishes.python_hook,
-        env_from=seen.env_from,
+        env_from=look.env_from,
     )

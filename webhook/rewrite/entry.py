@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.candidates import wanted_resources
 from gpufence.shape import as_object
-from gpufence.wishes import read_wishes
-from webhook.rewrite.case import Case, kept_words
 from webhook.rewrite.notes import concerns_us, scheduler_books, words_for
+from webhook.rewrite.question import (
+    Question,
+    annotations_of,
+    containers_of,
+    namespace_of,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,13 +36,13 @@ _NO_GPU = "it asks for no GPU memory"
 @dataclass(frozen=True, slots=True)
 class Entry:
     """
-    A pod at the door: the case it makes, the namespace's words it takes over, and remarks.
+    A pod at the door: the pod as it counts, the namespace's words it takes over, and remarks.
 
     `standing` remarks hold as long as the pod does; `passing` ones are about what is dropped now,
     and a second look does not find it again.
     """
 
-    case: Case
+    pod: Pod
     words: Mapping[str, str]
     standing: tuple[str, ...]
     passing: tuple[str, ...]
@@ -56,39 +61,41 @@ def out_of_scope(manifest: Object, pod: Pod) -> str:
     return "" if wanted_resources(pod) or concerns_us(pod.annotations) else _NO_GPU
 
 
-def enter(
-    manifest: Object,
-    pod: Pod,
-    mode: Mode,
-    namespace: Mapping[str, str],
-    fleet: Fleet,
-    policy: Policy,
-) -> Entry:
+def enter(pod: Pod, namespace: Mapping[str, str]) -> Entry:
     """
-    Read a pod with its namespace's words, leaving out what only schedulers may write.
+    Take over the namespace's words, and leave out what only schedulers may write.
     """
-    containers = frozenset(item.name for item in pod.containers)
     books = scheduler_books(pod.annotations)
+    if not namespace and not books:
+        return Entry(pod, {}, (), ())
+    containers = frozenset(item.name for item in pod.containers)
     words, problems = words_for(namespace, pod.annotations, containers)
-    if books or words:
-        kept = {key: text for key, text in pod.annotations.items() if key not in books}
-        pod = replace(pod, annotations={**kept, **words})
-    choices = fleet.candidates(pod, policy.default)
-    node = fleet.node(pod.node_name) if pod.node_name else None
-    known = all(choice.memory_bytes is not None for choice in choices)
-    case = Case(
-        manifest=manifest,
-        pod=pod,
-        wishes=read_wishes(pod.annotations, containers),
-        namespace=kept_words(namespace),
-        mode=mode,
-        policy=policy,
-        choices=choices,
-        node=node if known else None,
-    )
+    kept = {key: text for key, text in pod.annotations.items() if key not in books}
     return Entry(
-        case,
+        replace(pod, annotations={**kept, **words}),
         words,
         standing=tuple(f"namespace {problem.sentence}" for problem in problems),
         passing=tuple(f"{key} is for schedulers and device plugins; dropped" for key in books),
+    )
+
+
+def ask(
+    pod: Pod, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: Policy
+) -> Question:
+    """
+    Ask about a pod that is being created, on every card of the fleet that it may meet.
+    """
+    choices = fleet.candidates(pod, policy.default)
+    node = fleet.node(pod.node_name) if pod.node_name else None
+    known = node is not None and all(choice.memory_bytes is not None for choice in choices)
+    return Question(
+        mode=mode,
+        containers=containers_of(pod),
+        annotations=annotations_of(pod.annotations),
+        selector=tuple(pod.node_selector.items()),
+        claims=pod.has_resource_claims,
+        namespace=namespace_of(namespace),
+        choices=choices,
+        reserve_override=policy.reserve_override,
+        place=place_of(pod, node) if node is not None and known else None,
     )

@@ -53,16 +53,16 @@ def obstacle(manifest: Object, seen: Seen) -> str:
     own = [as_text(item.get("mountPath"), "mountPath") for item in mounts if not _is_mount(item)]
     if any(path.rstrip("/") in (names.HOOK_FOLDER, MOUNT_PATH) for path in own):
         return _PATH_TAKEN
-    hidden = any(word.hidden for word in seen.words if word.env == names.PYTHON_PATH)
+    hidden = any(word.hidden for word in seen.look.words if word.env == names.PYTHON_PATH)
     entry = _python_path(seen)
     return _PATH_HIDDEN if hidden and entry is not None and entry.get("valueFrom") else ""
 
 
-def mount(patch: Patch, manifest: Object, seen: Seen) -> None:
+def mount(patch: Patch, seen: Seen) -> None:
     """
     Mount the hook into a container, or do nothing where an earlier pass has.
     """
-    if _volume(manifest) is None and _volume(patch.document) is None:
+    if _volume(patch.document) is None:
         patch.extend(("spec", "volumes"), [VOLUME])
     mounts = objects(seen.item.get("volumeMounts"), "volumeMounts")
     if not any(_is_mount(item) for item in mounts):
@@ -79,7 +79,7 @@ def _put_first(patch: Patch, seen: Seen) -> None:
     entries = objects(as_object(patch.look(seen.path), "container").get("env"), "env")
     found = [at for at, entry in enumerate(entries) if entry.get("name") == names.PYTHON_PATH]
     if not found:
-        own = f":$({names.PYTHON_PATH})" if seen.env_from else ""
+        own = f":$({names.PYTHON_PATH})" if seen.look.env_from else ""
         value = f"{names.HOOK_FOLDER}{own}"
         patch.extend((*seen.path, "env"), [{"name": names.PYTHON_PATH, "value": value}])
         return

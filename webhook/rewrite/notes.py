@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.shape import as_object
 from gpufence.wishes import defaults_from, read_wishes
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ MOST_BYTES = 250 * 1024
 
 _BOOKS = frozenset((*names.GPUSHARE_BOOKS, *names.VOLCANO_BOOKS))
 _OURS = frozenset(names.WRITTEN_KEYS)
-_LINE = "\n"
-_LONGEST_WARNINGS = 8 * 1024
+_WIDEST = 4  # bytes of one character
+_PATH = ("metadata", "annotations")
 
 
 def is_forged(key: str) -> bool:
@@ -62,25 +63,22 @@ def scheduler_books(annotations: Mapping[str, str]) -> list[str]:
     return sorted(annotations.keys() & _BOOKS)
 
 
-def settle_annotations(
-    patch: Patch, present: Mapping[str, object], wanted: Mapping[str, str]
-) -> None:
+def settle_annotations(patch: Patch, wanted: Mapping[str, str]) -> None:
     """
     Make the annotations what they should be, naming only what differs.
     """
-    for key in present:
-        if key not in wanted and is_forged(key):
-            patch.remove(("metadata", "annotations"), key)
-    changed = {key: text for key, text in wanted.items() if present.get(key) != text}
-    patch.update(("metadata", "annotations"), changed)
+    metadata = as_object(patch.document.get("metadata"), "metadata")
+    present = as_object(metadata.get("annotations"), "metadata.annotations")
+    for key in [key for key in present if is_forged(key) and key not in wanted]:
+        patch.remove(_PATH, key)
+    patch.update(_PATH, {key: text for key, text in wanted.items() if present.get(key) != text})
 
 
-def write_warnings(warnings: Iterable[str]) -> str:
+def fits(annotations: Mapping[str, object]) -> bool:
     """
-    Write the annotation: one warning on each line.
+    Tell whether the API server will take so many annotations.
     """
-    return _LINE.join(warnings)[:_LONGEST_WARNINGS]
-
-
-def size_of(annotations: Mapping[str, object]) -> int:
-    return sum(len(f"{key}{text}".encode()) for key, text in annotations.items())
+    characters = sum(map(len, annotations)) + sum(len(str(text)) for text in annotations.values())
+    if characters * _WIDEST <= MOST_BYTES:
+        return True
+    return sum(len(f"{key}{text}".encode()) for key, text in annotations.items()) <= MOST_BYTES

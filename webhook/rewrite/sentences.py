@@ -7,9 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.candidates import assigned_card, profile_of
+from gpufence.dialects import Undeclared
 from gpufence.mode import Mode
-from gpufence.nodes import usable_cards
 from gpufence.quantity import write_mebibytes
 
 if TYPE_CHECKING:
@@ -18,10 +17,13 @@ if TYPE_CHECKING:
     from gpufence.dialects import Unreadable
     from gpufence.errors import Problem
     from gpufence.plan import Plan
-    from gpufence.wishes import Wishes
+    from gpufence.wishes import NamespaceWords, Wishes
     from webhook.frameworks.ask import TooSmall
-    from webhook.rewrite.case import Case
+    from webhook.rewrite.question import Question
     from webhook.rewrite.reach import Reach
+    from webhook.rewrite.terms import Terms
+
+_LONGEST_ANNOTATION = 8 * 1024
 
 UNKNOWN_CARD = "no card's size is known yet: fractions stay as they are until the pod is bound"
 SOME_UNKNOWN = "some nodes do not tell their cards: values may be too large there"
@@ -51,75 +53,84 @@ def too_small(container: str, found: TooSmall) -> str:
     )
 
 
-def notes(problems: Iterable[Problem]) -> tuple[str, ...]:
-    return _sentences(problems)
+def notes(wishes: Wishes) -> tuple[str, ...]:
+    """
+    Name the keys that do nothing.
+    """
+    return _sentences(wishes.notes)
 
 
-def about(case: Case, reach: Reach, *, fenced: bool) -> tuple[str, ...]:
+def about(wishes: Wishes, words: NamespaceWords, reach: Reach, *, fenced: bool) -> tuple[str, ...]:
     """
     Return what the creator of the pod should know, besides each container's own remarks.
     """
-    said = [*_sentences(reach.limits.notes), *_sentences(case.wishes.notes)]
+    said = [*_sentences(reach.limits.notes), *_sentences(wishes.notes)]
     said += (f"{UNCLEAR}{text}" for text in _sentences(reach.unclear))
-    said += (f"namespace {text}" for text in _sentences(case.words.unreadable))
+    said += (f"namespace {text}" for text in _sentences(words.unreadable))
     unknown = sum(1 for choice, _ in reach.found if choice.memory_bytes is None)
     if fenced and unknown:
         said.append(UNKNOWN_CARD if unknown == len(reach.found) else SOME_UNKNOWN)
     return tuple(said)
 
 
-def summary(case: Case, reach: Reach, plan: Plan, *, fenced: bool) -> str:
+def summary(terms: Terms, reach: Reach, plan: Plan) -> str:
     """
     Sum the decision up in one line.
     """
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
     head = f"{plan.dialect}: limit {limit} on each card ({reach.limits.basis})"
-    return f"{head}; {_course(case, reach, plan, fenced=fenced)}{_where(case)}"
+    return f"{head}; {_course(terms, reach, plan)}{_where(terms.question)}"
 
 
-def unreadable(problem: Problem) -> str:
-    return f"limit unreadable, so not fenced: {problem.sentence}"
+def why_not(said: Undeclared | Unreadable) -> str:
+    """
+    Sum up why a pod has no limit.
+    """
+    if isinstance(said, Undeclared):
+        return f"not fenced: {said.reason}"
+    return f"not fenced, its limit cannot be read: {said.problem.sentence}"
 
 
-def undeclared(reason: str) -> str:
-    return f"not fenced: {reason}"
-
-
-def card(case: Case) -> str:
+def card(question: Question) -> str:
     """
     Name the cards the values were computed for; empty where none is known.
     """
-    if case.node is None:
-        sizes = sorted({choice.memory_bytes for choice in case.choices if choice.memory_bytes})
-        return ", ".join(map(write_mebibytes, sizes))
-    cards = usable_cards(case.node, profile_of(case.pod), assigned_card(case.pod))
-    told = dict.fromkeys(f"{item.model} {write_mebibytes(item.memory_bytes)}" for item in cards)
-    return ", ".join(text.strip() for text in told)
+    if question.place is not None:
+        return question.place.cards
+    sizes = sorted({choice.memory_bytes for choice in question.choices if choice.memory_bytes})
+    return ", ".join(map(write_mebibytes, sizes))
 
 
-def _course(case: Case, reach: Reach, plan: Plan, *, fenced: bool) -> str:
-    if not case.wishes.inject:
+def joined(warnings: Iterable[str]) -> str:
+    """
+    Write warnings as an annotation: one on each line.
+    """
+    return "\n".join(warnings)[:_LONGEST_ANNOTATION]
+
+
+def _course(terms: Terms, reach: Reach, plan: Plan) -> str:
+    if not terms.wishes.inject:
         return "opted out of settings, measured and fenced all the same"
     if reach.library_caps:
         return "capped by its own library, so nothing is injected"
-    if not fenced:
+    if not terms.fenced:
         return f"no amount declared, so not fenced; {names.MEMORY} sets one"
     caps = ", ".join(
         f"{name} {write_mebibytes(item.cap_bytes)}"
         for name, item in plan.containers.items()
         if item.cap_bytes is not None
     )
-    verb = "would be" if case.mode is Mode.OBSERVE else "are"
+    verb = "would be" if terms.question.mode is Mode.OBSERVE else "are"
     return f"frameworks {verb} told {caps or 'at binding'}"
 
 
-def _where(case: Case) -> str:
-    if case.node is not None:
-        return f"; exact on node {case.node.name} ({card(case)})"
-    kinds = len(case.choices)
+def _where(question: Question) -> str:
+    if question.place is not None:
+        return f"; exact on node {question.place.node} ({question.place.cards})"
+    kinds = len(question.choices)
     if kinds > 1:
         return f"; the smallest over {kinds} kinds of cards until it is bound"
-    known = case.choices[0].memory_bytes
+    known = question.choices[0].memory_bytes
     return "" if known is None else f"; for a card of {write_mebibytes(known)} until it is bound"
 
 

@@ -70,9 +70,8 @@ def change_torch(cuda):
         current, count = torch._C._cuda_getDevice(), cuda.device_count()
         for device in own_devices(count) if costly and count > 1 else range(count):
             attempt(cap, device)
-        # The first of these two, of torch >= 2.1, creates no context where there was none.
-        back = getattr(torch._C, "_cuda_maybeExchangeDevice", torch._C._cuda_setDevice)
-        back(current)
+        # Since torch 2.1 there is a way back that creates no context.
+        getattr(torch._C, "_cuda_maybeExchangeDevice", torch._C._cuda_setDevice)(current)
 
     def set_fraction(function, fraction, device=None):
         ours = attempt(torch_share) or 1
@@ -85,7 +84,7 @@ def change_torch(cuda):
         attempt(lambda: cap(cuda._get_device_index(device, optional=True)))
 
     if hasattr(cuda, "set_per_process_memory_fraction"):  # since 1.8; there is no cap before
-        cuda._lazy_call(lambda: attempt(cap_all))
+        cuda._lazy_call(lambda: attempt(torch_share) and attempt(cap_all))
         for module in (cuda, cuda.memory):
             intercept(module, "set_per_process_memory_fraction", set_fraction)
         if costly:
@@ -112,10 +111,8 @@ def intercept(owner, name, act):
 def limit_mb(ours):
     fraction = share(os.environ.get("GPUFENCE_MEMORY_FRACTION"))
     limit = attempt(float, os.environ.get("GPUFENCE_MEMORY_LIMIT_BYTES"))
-    if not fraction or not limit:
-        return None
-    card = limit / (fraction + 1e-6)  # the fraction was rounded down to six decimals
-    return int(min(card * ours, limit)) >> 20
+    card = fraction and limit and limit / (fraction + 1e-6)  # it was rounded down to six decimals
+    return card and int(min(card * ours, limit)) >> 20
 
 
 def clamp(config):

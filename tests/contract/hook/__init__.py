@@ -1,0 +1,3 @@
+"""
+The start-up hook in fresh interpreters, beside stand-ins with the interfaces of the frameworks.
+"""

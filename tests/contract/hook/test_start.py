@@ -1,0 +1,204 @@
+"""
+An interpreter starts with the hook as it starts without: silently, whatever the flags.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract.hook.standins import tensorflow, torch
+from tests.contract.hook.worlds import HOOK, SHARES, interpreters, said, start, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOUND = interpreters()
+FINDERS = "import sys; print([type(each).__name__ for each in sys.meta_path].count('Finder'))"
+
+
+@pytest.mark.parametrize("python", FOUND.values(), ids=FOUND)
+def test_a_start_is_silent(python: str) -> None:
+    """
+    No interpreter says a word, Python 2.7 included, though every warning is an error.
+    """
+    assert "" == said(start("-W", "error", "-bb", "-c", "", python=python))
+
+
+@pytest.mark.parametrize(
+    ("flags", "count"),
+    [("-s", 1), ("-P", 1), ("-O", 1), ("-Xdev", 1), ("-E", 0), ("-I", 0), ("-S", 0)],
+)
+def test_flags_that_hide_the_hook_leave_a_plain_python(flags: str, count: int) -> None:
+    """
+    The hook runs unless the interpreter is told to ignore PYTHONPATH or site.
+    """
+    assert str(count) == said(start(flags, "-c", FINDERS))
+
+
+def test_a_start_imports_nothing(tmp_path: Path) -> None:
+    """
+    The hook loads no framework and no module that a bare start would not load.
+    """
+    world = write(tmp_path, {**torch(), **tensorflow()})
+    code = "import sys; print(sorted(sys.modules))"
+    without = said(start("-c", code, hook=False))
+    told = said(start("-c", code, path=(world,)))
+
+    assert without == told.replace(" 'sitecustomize',", "")
+
+
+def test_a_script_and_a_module_have_the_hook(tmp_path: Path) -> None:
+    """
+    The hook runs for a script and for a module alike.
+    """
+    world = write(tmp_path, {"program.py": FINDERS})
+    script = said(start(str(world / "program.py")))
+    module = said(start("-m", "program", path=(world,)))
+
+    assert ("1", "1") == (script, module)
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+def work():
+    import torch
+    torch.cuda._lazy_init()
+    print(torch._C.calls[0], flush=True)
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        child = multiprocessing.get_context(method).Process(target=work)
+        child.start()
+        child.join()
+    subprocess.run([sys.executable, "-c", "import program; program.work()"], check=True)
+"""
+
+
+def test_children_of_every_kind_are_capped(tmp_path: Path) -> None:
+    """
+    Forked, spawned and started processes all have the hook.
+    """
+    world = write(tmp_path, {**torch(), "program.py": CHILDREN})
+    told = said(start(str(world / "program.py"), path=(world,)))
+
+    assert ["(0.14, 0)"] * 4 == told.splitlines()
+
+
+def test_a_queue_survives_a_fork(tmp_path: Path) -> None:
+    """
+    A process that imported torch, and not yet started CUDA, hands the cap on to its children.
+    """
+    program = CHILDREN.replace("import multi", "import torch, multi").replace(
+        '("fork", "spawn", "forkserver")', '("fork",)'
+    )
+    world = write(tmp_path, {**torch(), "program.py": program})
+    told = said(start(str(world / "program.py"), path=(world,)))
+
+    assert ["(0.14, 0)"] * 2 == told.splitlines()
+
+
+def test_modules_keep_their_loaders(tmp_path: Path) -> None:
+    """
+    A changed module has the loader, the spec and the source it would have had.
+    """
+    world = write(tmp_path, torch())
+    code = (
+        "import torch.cuda as t, inspect, importlib.machinery as m\n"
+        "print(type(t.__loader__) is m.SourceFileLoader, t.__spec__.loader is t.__loader__)\n"
+        "print('_lazy_call' in inspect.getsource(t))\n"
+        "import importlib; print(len(importlib.reload(t)._queued_calls))"
+    )
+
+    assert "True True\nTrue\n1" == said(start("-c", code, path=(world,)))
+
+
+ELSE = """
+import importlib.util, sys
+class Other:
+    busy = False
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch.cuda" or self.busy:
+            return None
+        self.busy = True
+        spec = importlib.util.find_spec(name)
+        self.busy = False
+        return spec
+class Legacy:
+    def find_module(self, name, path=None):
+        return None
+sys.meta_path.insert({place}, Other())
+sys.meta_path.insert(0, Legacy())
+import torch
+torch.cuda._lazy_init()
+print(torch._C.calls[0])
+"""
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_other_finders_are_respected(tmp_path: Path, place: int) -> None:
+    """
+    Before or behind a finder that asks all finders in its turn, as tracing libraries do, we work.
+    """
+    world = write(tmp_path, torch())
+    told = said(start("-c", ELSE.replace("{place}", str(place)), path=(world,)))
+
+    assert "(0.14, 0)" == told
+
+
+def test_a_finder_that_fails_fails_as_ever(tmp_path: Path) -> None:
+    """
+    What another finder raises for a framework reaches the program.
+    """
+    code = (
+        "import sys\n"
+        "class Angry:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'torch.cuda':\n"
+        "            raise RuntimeError('angry')\n"
+        "sys.meta_path.insert(1, Angry())\n"
+        "import torch"
+    )
+    result = start("-c", code, path=(write(tmp_path, torch()),))
+
+    assert "RuntimeError: angry" == result.stderr.splitlines()[-1]
+
+
+def test_frameworks_imported_before_are_capped(tmp_path: Path) -> None:
+    """
+    A framework that something imported before us is changed where it stands.
+    """
+    world = write(tmp_path / "world", torch())
+    kept = tmp_path / "kept"
+    shutil.copytree(HOOK, kept)
+    code = (
+        "import sys, torch\n"
+        f"sys.path.insert(0, {str(kept)!r}); sys.modules.pop('sitecustomize', None)\n"
+        "import sitecustomize\n"
+        "torch.cuda._lazy_init(); print(torch._C.calls[0])"
+    )
+
+    assert "(0.14, 0)" == said(start("-c", code, path=(world,), hook=False))
+
+
+def test_a_missing_framework_is_missing_as_ever() -> None:
+    """
+    Importing what is not installed raises the usual error.
+    """
+    result = start("-c", "import torch.cuda")
+
+    assert "ModuleNotFoundError: No module named 'torch'" == result.stderr.splitlines()[-1]
+
+
+def test_a_path_that_cannot_be_searched_stops_nobody() -> None:
+    """
+    Trouble within the hook, here a path that is not made of folders, leaves the program alone.
+    """
+    code = (
+        "import sys\n"
+        f"sys.path[:] = [{str(HOOK)!r}, 3, None, b'x']\n"
+        "import sitecustomize; print('alive')"
+    )
+
+    assert "alive" == said(start("-c", code, hook=False, environ=SHARES))

@@ -7,9 +7,9 @@ leaf. A run that dies in between leaves a state that works, and the next run goe
 bundle itself remembers that an overlap has to be ended.
 
 Several runs at once are harmless. Every write names the version it is based on, and every run reads
-the leaf before the CA and the CA before the bundles. So whoever replaces a leaf signs with the CA of
-that leaf or with a later one, and a later CA enters a bundle only by a write that makes the ending
-of an older overlap a conflict (see overlap.py).
+the leaf before the CA and the CA before the bundles. So whoever replaces a leaf signs with the CA
+of that leaf or with a later one, and a later CA enters a bundle only by a write that makes the
+ending of an older overlap a conflict (see overlap.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from certs.bundle import read_bundle
+from certs.bundle import normal, read_bundle
 from certs.errors import ContendedError, OvertakenError
 from certs.facts import look_at, signers_of
 from certs.inject import Injector
@@ -146,11 +146,12 @@ class Run:
             if note not in self._noted:
                 self._noted.add(note)
                 self._say(note)
-        serving = signers_of(leaf.pair, read_bundle(leaf.authority).ours)
+        served = leaf.pair.certificate if leaf.pair else b""
+        serving = signers_of(served, read_bundle(leaf.authority).ours)
         changed = self._injector.trust_also(before, *serving, authority.certificate)
         if changed:
             self._do(f"CA trusted by the {len(before.hooks)} hook(s) of the webhook configuration")
-        return not before.is_empty and (changed or authority.certificate not in serving)
+        return not before.is_empty and (changed or normal(authority.certificate) != serving)
 
     def _do(self, text: str) -> None:
         self._done.append(text)

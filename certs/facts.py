@@ -50,16 +50,15 @@ def look_at(ca: Pair | None, leaf: Pair | None, beside: bytes) -> Stored:
     )
 
 
-def signers_of(pair: Pair | None, candidates: tuple[bytes, ...]) -> tuple[bytes, ...]:
+def signers_of(certificate: bytes, candidates: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """
-    Return those of the CAs that really signed a pair's certificate.
+    Return those of the CAs that really signed a certificate; none for what is no certificate.
     """
-    found = _load(pair)
-    if not isinstance(found, _Loaded):
+    try:
+        found = x509.load_pem_x509_certificate(certificate)
+    except _UNREADABLE:
         return ()
-    return tuple(
-        pem for pem in candidates if _signed(found.certificate, x509.load_pem_x509_certificate(pem))
-    )
+    return tuple(pem for pem in candidates if _signed(found, x509.load_pem_x509_certificate(pem)))
 
 
 def der_of(pair: Pair) -> bytes:

@@ -169,7 +169,7 @@ class FakeFleet:
         Let one replica look at its folder: what cannot serve never goes live.
         """
         pair = self._api.leaf()
-        if is_whole(pair):
+        if pair != self.serving[number] and is_whole(pair):
             self.serving[number] = pair
 
     def pull_all(self) -> None:
@@ -193,12 +193,12 @@ def is_whole(pair: Pair) -> bool:
         return False
 
 
-def is_trusted(pair: Pair, bundle: bytes) -> bool:
+def is_trusted(certificate: bytes, bundle: bytes) -> bool:
     """
-    Tell whether a client that trusts the bundle accepts the pair's signature.
+    Tell whether a client that trusts the bundle accepts a certificate's signature.
     """
     read = read_bundle(bundle)
-    return bool(signers_of(pair, (*read.ours, *read.foreign)))
+    return bool(signers_of(certificate, (*read.ours, *read.foreign)))
 
 
 def installed(*hooks: str) -> FakeApi:

@@ -191,6 +191,26 @@ def test_a_missing_framework_is_missing_as_ever() -> None:
     assert "ModuleNotFoundError: No module named 'torch'" == result.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt", "MemoryError"])
+def test_whatever_happens_within_the_hook_stays_there(error: str) -> None:
+    """
+    Not even an exit, raised by something the hook asks as it starts, reaches the program.
+    """
+    code = (
+        "import sys\n"
+        "class Trap:\n"
+        "    def find_spec(self, *args):\n"
+        "        return None\n"
+        "    def __getattr__(self, name):\n"
+        f"        raise {error} if name.startswith('gpufence') else AttributeError\n"
+        "sys.meta_path.insert(0, Trap())\n"
+        f"sys.path.insert(0, {str(HOOK)!r}); sys.modules.pop('sitecustomize', None)\n"
+        "import sitecustomize; print('alive')"
+    )
+
+    assert "alive" == said(start("-c", code, hook=False, environ=SHARES))
+
+
 def test_a_path_that_cannot_be_searched_stops_nobody() -> None:
     """
     Trouble within the hook, here a path that is not made of folders, leaves the program alone.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from webhook.hook import sitecustomize as hook
@@ -44,6 +45,20 @@ def test_a_named_module_is_changed_after_its_own_code(
     spec.loader.exec_module(module)
 
     assert [1] == seen
+
+
+def test_a_loader_of_several_modules_changes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Where one loader object serves several modules, as for a zip file, only the named one changes.
+    """
+    changed: list[str] = []
+    monkeypatch.setitem(hook.CHANGES, "framework", lambda module: changed.append(module.__name__))
+    loader = SimpleNamespace(exec_module=lambda _: None)
+    hook.watched(SimpleNamespace(name="framework", loader=loader))
+    for name in ("other", "framework"):
+        loader.exec_module(SimpleNamespace(__name__=name))
+
+    assert ["framework"] == changed
 
 
 def test_it_is_not_asked_in_circles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,16 @@ def test_virtual_devices_share_the_share(asked: list[list[float]], got: list[lis
     assert 0 == config.fraction
 
 
+def test_a_rounded_fraction_makes_no_card_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A fraction was rounded down, which must not make the card, and so the share, look larger.
+    """
+    monkeypatch.setenv("GPUFENCE_MEMORY_FRACTION", "0.000100")
+    monkeypatch.setenv("GPUFENCE_MEMORY_LIMIT_BYTES", str(100 << 20))
+
+    assert 99 == hook.limit_mb(0.0001)
+
+
 @pytest.mark.parametrize("value", [None, "", "0", "abc"])
 def test_virtual_devices_of_an_unknown_card_stay(
     monkeypatch: pytest.MonkeyPatch, value: str | None

@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test soak bench lock clean
+.PHONY: help setup check test demo soak bench lock clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test: check ## everything that needs no root; the command that CI runs
 	@rm -f .coverage .coverage.*
 	@$(BIN)/pytest --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
+
+demo: $(READY) ## the story so far, on this machine, with real programs (KEEP=1 leaves them running)
+	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep)
 
 soak: $(READY) ## the long runs (many minutes)
 	@$(BIN)/python -m simulator build

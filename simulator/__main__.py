@@ -40,6 +40,7 @@ COMMANDS = (
         "be a process that uses memory of a simulated card",
     ),
     Command("node", "simulator.node.__main__", "be a node that runs pods as local processes"),
+    Command("demo", "simulator.demo.__main__", "tell gpufence's story, with real programs"),
 )
 
 

@@ -1,0 +1,3 @@
+"""
+The show: gpufence at work on this machine, told as it happens, with nothing but real programs.
+"""

@@ -1,0 +1,86 @@
+"""
+Tells the story: chapters, the commands a user would type, and their true output.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import textwrap
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from simulator.controlplane import ControlPlane
+
+_WIDTH = 96
+
+
+class StoryError(Exception):
+    """
+    Raised when what the story tells did not happen.
+    """
+
+
+class Narrator:
+    """
+    Speaks to a person on a terminal, or to a log, where it leaves the colours out.
+    """
+
+    def __init__(self, stream: TextIO, plane: ControlPlane) -> None:
+        self._stream = stream
+        self._plane = plane
+        self._colours = stream.isatty()
+
+    def chapter(self, title: str) -> None:
+        self._write(f"\n{self._paint('1;36', f'== {title}')}\n")
+
+    def tell(self, text: str) -> None:
+        """
+        Explain in a paragraph.
+        """
+        self._write(textwrap.fill(" ".join(text.split()), _WIDTH) + "\n")
+
+    def show(self, text: str) -> None:
+        """
+        Show lines as they are, set apart.
+        """
+        self._write(textwrap.indent(text.rstrip("\n"), "    ") + "\n")
+
+    def kubectl(self, *arguments: str, stdin: str = "", quiet: bool = False) -> str:
+        """
+        Type a kubectl command, run it for real, and show what it says.
+        """
+        typed = shlex.join(["kubectl", *arguments])
+        self._write(f"\n{self._paint('1', f'$ {typed}')}\n")
+        if stdin:
+            self.show(stdin)
+        done = self._plane.kubectl(*arguments, stdin=stdin or None, check=False)
+        if done.returncode:
+            raise StoryError(f"{typed} failed: {done.stderr.strip()}")
+        if not quiet:
+            self._write(done.stdout + self._paint("33", done.stderr))
+        return done.stdout
+
+    def expect(self, happened: object, text: str) -> None:
+        """
+        Note that something happened, or end the story where it did not.
+        """
+        if not happened:
+            raise StoryError(text)
+        self._write(f"{self._paint('32', 'ok')}  {text}\n")
+
+    def _paint(self, colour: str, text: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._colours and text else text
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def run(command: list[str], environment: dict[str, str]) -> None:
+    """
+    Run one of gpufence's programs to its end.
+    """
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise StoryError(f"{shlex.join(command)} failed: {done.stdout}{done.stderr}")

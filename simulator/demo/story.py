@@ -1,0 +1,151 @@
+"""
+What happens: a namespace opts in, a pod is rewritten, its process stays inside its fence.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpufence import names
+from simulator.demo.narrator import StoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simulator.demo.narrator import Narrator
+    from simulator.demo.stage import Stage
+
+PATIENCE_SECONDS = 30.0
+MANIFEST = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: trainer
+spec:
+  restartPolicy: Never
+  containers:
+  - name: trainer
+    image: gpufence/workload
+    args: [--framework, torch, --context, 300Mi, --on-oom, wait, "hold 1Gi; grow 2Gi/s to 6Gi"]
+    env:
+    - {name: PYTORCH_ALLOC_CONF, value: "expandable_segments:True"}
+    resources:
+      limits: {aliyun.com/gpu-mem: 3}
+"""
+
+
+def tell(stage: Stage, say: Narrator) -> None:
+    """
+    Tell the story; raises `StoryError` where it does not happen.
+    """
+    _unfenced(stage, say)
+    _opt_in(say)
+    _rewritten(stage, say)
+    _kept_inside(stage, say)
+
+
+def _unfenced(stage: Stage, say: Narrator) -> None:
+    say.chapter("1. A namespace that did not opt in")
+    say.tell(
+        "Two T4 cards of 15 GiB, shared by gpushare, which only counts. This pod asks for 3 GiB "
+        "and runs a PyTorch (simulated) that wants 6 GiB. Nobody stops it."
+    )
+    say.kubectl("create", "namespace", "wild")
+    say.kubectl("apply", "-n", "wild", "-f", "-", stdin=MANIFEST)
+    pod = _wait_for(lambda: _running(stage, "wild"), "the pod runs")
+    say.expect(
+        not any(key.startswith(names.PREFIX) for key in _annotations(pod)),
+        "the pod is as its author wrote it: the webhook was not even called",
+    )
+    _wait_for(lambda: _held(stage, "wild") >= 6 * 1024, "it took more than it asked for")
+    say.expect(True, f"it declared 3072 MiB and holds {_held(stage, 'wild')} MiB of the card")  # noqa: FBT003 - reads as a sentence
+    say.kubectl("delete", "namespace", "wild", "--wait=false")
+
+
+def _opt_in(say: Narrator) -> None:
+    say.chapter("2. A namespace opts in")
+    say.tell("A label is all a user does. No image, no command and no code changes.")
+    say.kubectl("create", "namespace", "vision")
+    say.kubectl("label", "namespace", "vision", f"{names.MODE}=cap")
+
+
+def _rewritten(stage: Stage, say: Narrator) -> None:
+    say.chapter("3. The same pod again")
+    say.kubectl("apply", "-n", "vision", "-f", "-", stdin=MANIFEST, quiet=True)
+    pod = _wait_for(lambda: _running(stage, "vision"), "the pod runs")
+    annotations = _annotations(pod)
+    say.expect(names.PLAN in annotations, "the webhook rewrote it on the way in")
+    say.tell("What changed, for a person:")
+    say.kubectl("get", "pod", "-n", "vision", "trainer", "-o", _jsonpath(names.SUMMARY))
+    say.tell("\nand what the container is told, computed for the card of the node it landed on:")
+    say.show(_environment_table(pod, annotations))
+    say.expect(
+        annotations.get(names.NODE) == stage.node.name,
+        f"exact for node {stage.node.name}, written in the same moment as it was chosen",
+    )
+
+
+def _kept_inside(stage: Stage, say: Narrator) -> None:
+    say.chapter("4. What its process really does")
+    log = _wait_for(
+        lambda: _log(stage) if "out of memory" in _log(stage).lower() else "",
+        "the framework met its own limit",
+    )
+    say.show(log)
+    held = _held(stage, "vision")
+    say.expect(
+        0 < held <= 3 * 1024, f"it holds {held} MiB, context included, of the 3072 MiB declared"
+    )
+    say.tell(
+        "\nThe framework said no to itself, long before its neighbour would have died of it. The "
+        "whole story stands on the pod: kubectl describe pod -n vision trainer."
+    )
+
+
+def _environment_table(pod: dict[str, Any], annotations: dict[str, str]) -> str:
+    rows = []
+    for item in pod["spec"]["containers"][0]["env"]:
+        path = item.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
+        key = path.removeprefix("metadata.annotations['").removesuffix("']")
+        value = annotations.get(key, "") if key != path else item.get("value", "")
+        rows.append(f"{item['name']:32} {value}")
+    return "\n".join(rows)
+
+
+def _jsonpath(key: str) -> str:
+    return "jsonpath={.metadata.annotations." + key.replace(".", r"\.") + r'}{"\n"}'
+
+
+def _running(stage: Stage, namespace: str) -> dict[str, Any]:
+    text = stage.plane.kubectl("get", "pod", "-n", namespace, "trainer", "-o", "json").stdout
+    pod: dict[str, Any] = json.loads(text)
+    return pod if pod["status"].get("phase") == "Running" else {}
+
+
+def _annotations(pod: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = pod["metadata"].get("annotations", {})
+    return found
+
+
+def _held(stage: Stage, namespace: str) -> int:
+    """
+    Return the MiB that the pod's processes hold, as the simulated driver counts them.
+    """
+    pids = set(stage.node.pids(namespace, "trainer"))
+    cards = stage.node.state.cards
+    return sum(use.memory for card in cards for use in card.uses if use.pid in pids) // 2**20
+
+
+def _log(stage: Stage) -> str:
+    return stage.node.log("vision", "trainer", "trainer")
+
+
+def _wait_for(look: Callable[[], Any], what: str) -> Any:  # noqa: ANN401 - whatever is waited for
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            raise StoryError(f"waited {PATIENCE_SECONDS:.0f} s in vain until {what}")
+        time.sleep(0.1)
+    return found

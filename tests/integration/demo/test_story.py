@@ -1,0 +1,49 @@
+"""
+The demo, as somebody runs it who has just cloned the project.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "simulator", "demo"]
+
+
+@pytest.mark.usefixtures("full_control_plane")
+def test_the_story_happens_as_it_is_told() -> None:
+    """
+    The demo ends well, shows what changed for the pod, and leaves no process of its own behind.
+    """
+    done = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "per_process_memory_fraction:0.140000" in done.stdout
+    assert "CUDA out of memory" in done.stdout
+    assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
+
+
+def test_the_demo_explains_itself() -> None:
+    """
+    Its help says what it does and how to keep everything running.
+    """
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode
+    assert "--keep" in done.stdout
+
+
+def _processes() -> list[str]:
+    """
+    Return the environment and command of every process of this user, as far as one may read them.
+    """
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            found.append((folder / "environ").read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,136 @@
+"""
+Which pods the API server asks about: the match conditions, compiled and run by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpufence import names
+from tests.integration.webhook import objects
+from tests.integration.webhook.conftest import calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.http.webhook.process import Webhook
+    from tests.integration.webhook.site import Site
+
+
+def limited(resource: str) -> dict[str, Any]:
+    return objects.pod("p", {resource: "1"})
+
+
+def marked(key: str) -> dict[str, Any]:
+    item = objects.pod("p")
+    item["metadata"]["annotations"] = {key: "1"}
+    return item
+
+
+def with_init(limits: dict[str, str] | None) -> dict[str, Any]:
+    init: dict[str, Any] = {"name": "init", "image": "none"}
+    if limits is not None:
+        init["resources"] = {"limits": limits}
+    return objects.pod("p", initContainers=[init])
+
+
+def second(limits: dict[str, str]) -> dict[str, Any]:
+    item = objects.pod("p")
+    item["spec"]["containers"].append(
+        {"name": "second", "image": "none", "resources": {"limits": limits}}
+    )
+    return item
+
+
+def mirror(item: dict[str, Any]) -> dict[str, Any]:
+    item["metadata"].setdefault("annotations", {})[names.MIRROR] = "hash"
+    item["spec"]["nodeName"] = "conditions-node"
+    return item
+
+
+def bare() -> dict[str, Any]:
+    item = objects.pod("p")
+    del item["spec"]["tolerations"]
+    return item
+
+
+def sidecar() -> dict[str, Any]:
+    item = with_init({names.VOLCANO_MEMORY: "1"})
+    item["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    return item
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    **{resource: limited(resource) for resource in names.GPU_RESOURCES},
+    **{key: marked(key) for key in names.KAI_KEYS},
+    "mig": limited("nvidia.com/mig-1g.5gb"),
+    "mig with media": limited("nvidia.com/mig-1g.10gb.me"),
+    "gpu in an init container": with_init({names.GPUSHARE_MEMORY: "1"}),
+    "gpu in a sidecar": sidecar(),
+    "gpu in the second container": second({names.HAMI_MEMORY: "100"}),
+    "our annotation": marked(names.MEMORY),
+    "our annotation for a container": marked(f"{names.MEMORY_OF_CONTAINER}main"),
+    "a forged plan": marked(names.PLAN),
+    "a forged slot": marked("env.gpufence.io/s0"),
+    "requests and limits": objects.pod("p") | {},
+}
+ASKED["requests and limits"]["spec"]["containers"][0]["resources"] = {
+    "limits": {names.NVIDIA_GPU: "1", "cpu": "2"},
+    "requests": {names.NVIDIA_GPU: "1", "cpu": "1"},
+}
+PASSED: dict[str, dict[str, Any]] = {
+    "nothing": objects.pod("p"),
+    "the least": bare(),
+    "cpu": objects.pod("p", {"cpu": "1", "memory": "1Gi"}),
+    "another device": limited("amd.com/gpu"),
+    "a similar resource": limited("nvidia.com/gpus"),
+    "gpushare's cores": limited("aliyun.com/gpu-core"),
+    "an init container without resources": with_init(None),
+    "an init container with cpu": with_init({"cpu": "1"}),
+    "other annotations": marked("example.com/gpufence.io"),
+    "a similar annotation": marked("gpu-memory.example.com/x"),
+    "a mirror pod": mirror(marked(names.MEMORY)),
+    "a mirror pod with a gpu": mirror(limited(names.NVIDIA_GPU)),
+}
+
+
+@pytest.fixture(scope="module")
+def fenced(site: Site) -> Iterator[str]:
+    """
+    Lend a namespace in which pods are only tried.
+    """
+    with site.namespace("cap") as name:
+        yield name
+
+
+def test_the_table_is_long_enough() -> None:
+    """
+    The cases below are what the conditions are judged by.
+    """
+    assert 25 <= len(ASKED) + len(PASSED)
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_pods_that_may_use_a_gpu_are_asked_about(
+    site: Site, webhook: Webhook, fenced: str, case: str
+) -> None:
+    """
+    Each way to declare GPU memory, and each annotation of ours, brings the pod to the webhook.
+    """
+    before = calls(webhook)
+    site.create(fenced, ASKED[case], dry_run=True)
+
+    assert before + 1 <= calls(webhook)
+
+
+@pytest.mark.parametrize("case", PASSED)
+def test_all_others_pass_by(site: Site, webhook: Webhook, fenced: str, case: str) -> None:
+    """
+    A pod that has nothing to do with GPUs, and a mirror of a static pod, cost no request.
+    """
+    before = calls(webhook)
+    site.create(fenced, PASSED[case], dry_run=True)
+
+    assert before == calls(webhook)

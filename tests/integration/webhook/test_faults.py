@@ -1,0 +1,69 @@
+"""
+Whatever becomes of the webhook, pods are made and bound, in time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.http.webhook.authority import Authority
+from tests.integration.webhook.front import FAULTS, Front
+from tests.integration.webhook.passing import assert_made_and_bound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.webhook.site import Site
+
+
+@pytest.fixture(scope="module")
+def front(
+    site: Site, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    """
+    Lend a webhook that misbehaves, in the place of ours.
+    """
+    with Front(tmp_path_factory.mktemp("front"), authority.leaf()) as running:
+        site.register(running.port)
+        site.wait_for_hooks(lambda: running.calls)
+        yield running
+        site.unregister()
+
+
+@pytest.fixture
+def honest(front: Front, authority: Authority) -> Iterator[Front]:
+    """
+    Lend it for one fault, and mend it afterwards.
+    """
+    yield front
+    front.fault = "none"
+    front.present(authority.leaf())
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS.keys() - {"none"}))
+def test_a_misbehaving_webhook_stops_nobody(site: Site, honest: Front, fault: str) -> None:
+    """
+    Hanging, slow, failing or talking nonsense: the pod is created within the timeout.
+    """
+    honest.fault = fault
+
+    assert_made_and_bound(site)
+
+
+@pytest.mark.parametrize("certificate", ["of another authority", "expired", "for another name"])
+def test_a_wrong_certificate_stops_nobody(
+    site: Site, honest: Front, authority: Authority, certificate: str
+) -> None:
+    """
+    A webhook that cannot be trusted is passed by.
+    """
+    leaves = {
+        "of another authority": Authority().leaf(),
+        "expired": authority.leaf(days=-0.5),
+        "for another name": authority.leaf("elsewhere.example.com"),
+    }
+    honest.present(leaves[certificate])
+
+    assert_made_and_bound(site, seconds=0)

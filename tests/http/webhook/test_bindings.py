@@ -1,0 +1,326 @@
+"""
+The binding hook before a scripted API server: exact where everything is certain, else as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpufence import names
+from gpufence.candidates import Choice
+from gpufence.dialects import Units
+from gpufence.mode import Mode
+from gpufence.quantity import GIB
+from kube import Backoff, ClientSettings, WatchSettings, connect
+from tests.http.kube.server import ApiServer, cut, hang, reply, watch
+from tests.unit.webhook_server.builders import binding, binding_review, encoded, review
+from webhook.bindings import BindingHook
+from webhook.cluster import LiveCluster, NoCluster
+from webhook.outcome import Result
+from webhook.pods import PodHook
+from webhook.policy import Policy
+from webhook.review import BINDINGS, PODS, read_review
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.outcome import Reply
+
+UNITS = Units(gpushare_bytes=GIB)
+POLICY = Policy(default=Choice(UNITS, None))
+POD = "/api/v1/namespaces/team-a/pods/trainer"
+NODE = "/api/v1/nodes/node-t4"
+DEADLINE_SECONDS = 0.3
+
+
+def t4(**allocatable: str) -> dict[str, Any]:
+    labels = {
+        "nvidia.com/gpu.memory": "15360",
+        "nvidia.com/gpu.count": "1",
+        "nvidia.com/gpu.compute.major": "7",
+        "nvidia.com/gpu.compute.minor": "5",
+    }
+    offered = allocatable or {names.GPUSHARE_MEMORY: "15", names.GPUSHARE_COUNT: "1"}
+    return {
+        "metadata": {"name": "node-t4", "labels": labels, "resourceVersion": "1"},
+        "status": {"allocatable": offered},
+    }
+
+
+def listing(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": list(items)}
+
+
+def bare_pod() -> dict[str, Any]:
+    limits = {names.GPUSHARE_MEMORY: "3"}
+    return {
+        "metadata": {"name": "trainer", "namespace": "team-a", "uid": "pod-uid"},
+        "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]},
+    }
+
+
+def rewritten_pod(**annotations: str) -> dict[str, Any]:
+    """
+    Return the pod as our own pod hook leaves it.
+    """
+    cluster = NoCluster()
+    hook = PodHook(Mode.CAP, cluster, POLICY)
+    asked = read_review(encoded(review(object=bare_pod())), PODS)
+    answer = json.loads(asyncio.run(hook.answer(asked)).body)["response"]
+    operations = json.loads(base64.b64decode(answer["patch"]))
+    said = next(each for each in operations if each["path"].startswith("/metadata/annotations"))
+    made = bare_pod()
+    made["metadata"]["annotations"] = {
+        **(said["value"] if isinstance(said["value"], dict) else {}),
+        **annotations,
+    }
+    return made
+
+
+class Stage:
+    """
+    An API server that says what a test told it to, and a cluster that follows it.
+    """
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        settings = ClientSettings(
+            server=server.url,
+            connect_timeout_seconds=DEADLINE_SECONDS,
+            reply_timeout_seconds=5.0,
+        )
+        watching = WatchSettings(settled_seconds=0.0, backoff=Backoff(first_seconds=0.2))
+        server.on("GET /api/v1/nodes", reply(listing()))
+        server.on("GET /api/v1/namespaces", reply(listing()))
+        server.on("WATCH /api/v1/nodes", watch(then="hang"))
+        server.on("WATCH /api/v1/namespaces", watch(then="hang"))
+        server.on(f"GET {POD}", reply(rewritten_pod()))
+        server.on(f"GET {NODE}", reply(t4()))
+        self.cluster = LiveCluster(connect(settings), UNITS, DEADLINE_SECONDS, watching)
+
+    def bind(self, item: dict[str, Any] | None = None) -> Reply:
+        hook = BindingHook(self.cluster, POLICY)
+        asked = read_review(encoded(binding_review(item)), BINDINGS)
+        return asyncio.run(hook.answer(asked))
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with ApiServer() as server:
+        made = Stage(server)
+        yield made
+        made.cluster.stop()
+
+
+def operations_of(reply_: Reply) -> list[dict[str, Any]]:
+    response = json.loads(reply_.body)["response"]
+    operations: list[dict[str, Any]] = json.loads(base64.b64decode(response["patch"]))
+    return operations
+
+
+def skipped(reply_: Reply) -> str:
+    """
+    Return why a binding passed as it is.
+    """
+    response = json.loads(reply_.body)["response"]
+
+    assert response["allowed"] is True
+    assert "patch" not in response
+    assert Result.SKIPPED is reply_.outcome.result
+    return reply_.outcome.reason
+
+
+def test_a_certain_binding_gets_its_values(stage: Stage) -> None:
+    """
+    With pod and node known, the Binding receives the annotations in one operation.
+    """
+    (operation,) = operations_of(stage.bind())
+
+    assert ("add", "/metadata/annotations") == (operation["op"], operation["path"])
+    assert "node-t4" == operation["value"][names.NODE]
+
+
+def test_annotations_that_a_scheduler_brings_are_kept(stage: Stage) -> None:
+    """
+    Beside Volcano's own words ours are added one by one, with their slashes escaped.
+    """
+    operations = operations_of(stage.bind(binding(annotations={"volcano.sh/gpu-index": "0"})))
+
+    assert "/metadata/annotations/gpufence.io~1node" in {each["path"] for each in operations}
+    assert all(each["path"] != "/metadata/annotations" for each in operations)
+
+
+def test_a_node_in_the_cache_is_not_asked_for(stage: Stage) -> None:
+    """
+    The hot way costs one question, for the pod.
+    """
+    stage.server.on("GET /api/v1/nodes", reply(listing(t4())))
+    stage.cluster.start()
+    stage.server.wait_for("WATCH /api/v1/nodes", 1)
+    outcome = stage.bind().outcome
+
+    assert Result.EXACT is outcome.result
+    assert [] == stage.server.seen(f"GET {NODE}")
+
+
+@pytest.mark.parametrize(
+    ("reason", "metadata"),
+    [
+        ("binding-without-uid", {"uid": None}),
+        ("binding-without-uid", {"uid": ""}),
+        ("binding-without-uid", {"uid": 7}),
+        ("pod-replaced", {"uid": "another"}),
+    ],
+)
+def test_a_binding_must_name_its_very_pod(
+    stage: Stage, reason: str, metadata: dict[str, Any]
+) -> None:
+    """
+    A uid that is absent or another's is a doubt.
+    """
+    assert reason == skipped(stage.bind(binding(**metadata)))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [{}, None, {"kind": "Node"}, {"kind": "Node", "name": ""}, {"kind": "Pod", "name": "x"}],
+)
+def test_a_binding_must_name_a_node(stage: Stage, target: object) -> None:
+    """
+    Without a node there is no card to be exact for.
+    """
+    assert "no-node" == skipped(stage.bind(binding() | {"target": target}))
+
+
+@pytest.mark.parametrize(
+    ("reason", "answer"),
+    [
+        ("not-found", reply({"kind": "Status", "code": 404, "message": "gone"}, 404)),
+        ("api-error", reply({"kind": "Status", "code": 500, "message": "broken"}, 500)),
+        ("api-error", reply({"kind": "Status", "code": 403, "message": "no"}, 403)),
+        ("api-error", reply(b"<html>a proxy</html>")),
+        ("api-error", cut()),
+        ("api-slow", hang()),
+    ],
+    ids=["404", "500", "403", "html", "cut", "hang"],
+)
+def test_a_pod_that_cannot_be_read_passes(stage: Stage, reason: str, answer: Any) -> None:
+    """
+    Whatever keeps us from reading the pod lets it pass within the deadline, with its reason.
+    """
+    stage.server.on(f"GET {POD}", answer)
+
+    assert reason == skipped(stage.bind())
+
+
+def test_a_name_that_is_no_path_is_not_asked_for(stage: Stage) -> None:
+    """
+    A stranger's Binding cannot make us ask for anything but a pod.
+    """
+    hook = BindingHook(stage.cluster, POLICY)
+    asked = read_review(encoded(binding_review(name="../secrets")), BINDINGS)
+
+    assert "bad-name" == skipped(asyncio.run(hook.answer(asked)))
+
+
+def test_a_pod_without_a_plan_passes(stage: Stage) -> None:
+    """
+    Most pods of a fenced namespace have nothing to do with GPUs.
+    """
+    stage.server.on(f"GET {POD}", reply(bare_pod()))
+
+    assert "no-plan" == skipped(stage.bind())
+
+
+def test_a_node_without_gpus_passes(stage: Stage) -> None:
+    """
+    A node that offers nothing has no card to be exact for.
+    """
+    stage.server.on(f"GET {NODE}", reply(t4(cpu="4")))
+
+    assert "node-without-gpu" == skipped(stage.bind())
+
+
+def test_a_plan_that_nobody_can_read_passes(stage: Stage) -> None:
+    """
+    A forged plan comes to nothing.
+    """
+    stage.server.on(f"GET {POD}", reply(rewritten_pod(**{names.PLAN: "{"})))
+
+    assert skipped(stage.bind()) in {"no-values", "unreadable-pod"}
+
+
+def test_annotations_near_the_limit_are_left_alone(stage: Stage) -> None:
+    """
+    The API server would not check them here, and the pod could never report again.
+    """
+    stage.server.on(f"GET {POD}", reply(rewritten_pod(big="x" * 240 * 1024)))
+
+    assert "annotations-too-large" == skipped(stage.bind())
+
+
+def test_too_many_questions_are_not_queued(stage: Stage) -> None:
+    """
+    When the API server hangs, bindings pass at once rather than wait in line.
+    """
+    stage.server.on(f"GET {POD}", hang())
+    hook = BindingHook(stage.cluster, POLICY)
+    asked = read_review(encoded(binding_review()), BINDINGS)
+
+    async def many() -> list[Reply]:
+        return await asyncio.gather(*(hook.answer(asked) for _ in range(140)))
+
+    reasons = [skipped(each) for each in asyncio.run(many())]
+
+    assert 12 == reasons.count("busy")
+    assert 128 == reasons.count("api-slow")
+
+
+def test_a_namespace_that_is_not_known_yet_is_asked_for(stage: Stage) -> None:
+    """
+    Its words count for the first pod, too.
+    """
+    path = "/api/v1/namespaces/team-a"
+    words = {"gpufence.io/memory": "2Gi"}
+    stage.server.on(f"GET {path}", reply({"metadata": {"name": "team-a", "annotations": words}}))
+    answer = _create(stage)
+
+    assert "" == answer.outcome.reason
+    assert b"2048Mi" in base64.b64decode(json.loads(answer.body)["response"]["patch"])
+
+
+def test_without_an_answer_the_pod_is_rewritten_all_the_same(stage: Stage) -> None:
+    """
+    The words of a namespace are defaults: the metric says that they were missed.
+    """
+    stage.server.on("GET /api/v1/namespaces/team-a", hang())
+    answer = _create(stage)
+
+    assert (Result.REWRITTEN, "namespace-unknown") == (
+        answer.outcome.result,
+        answer.outcome.reason,
+    )
+
+
+def test_it_is_not_ready_before_both_lists_have_come(stage: Stage) -> None:
+    """
+    Caches that were never filled would call every pod's card unknown.
+    """
+    before = stage.cluster.trouble()
+    stage.cluster.start()
+    stage.server.wait_for("WATCH /api/v1/nodes", 1)
+    stage.server.wait_for("WATCH /api/v1/namespaces", 1)
+
+    assert "nodes and namespaces have not been read yet" == before
+    assert stage.cluster.trouble() is None
+    assert {"nodes", "namespaces"} == set(stage.cluster.silence_seconds())
+
+
+def _create(stage: Stage) -> Reply:
+    hook = PodHook(Mode.CAP, stage.cluster, POLICY)
+    return asyncio.run(hook.answer(read_review(encoded(review(object=bare_pod())), PODS)))

@@ -1,0 +1,178 @@
+"""
+What is remembered of nodes and namespaces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufence.dialects import Units
+from webhook.cluster import NoCluster
+from webhook.cluster.caches import NamespaceCache, NodeCache, keep_namespace, keep_node
+
+
+def node(name: str, memory_mib: int = 15360, **metadata: Any) -> dict[str, Any]:
+    labels = {"nvidia.com/gpu.memory": str(memory_mib), "nvidia.com/gpu.count": "1"}
+    return {
+        "metadata": {"name": name, "labels": labels, **metadata},
+        "status": {"allocatable": {"nvidia.com/gpu": "1"}},
+    }
+
+
+def kept(item: dict[str, Any]) -> tuple[str, Any]:
+    return keep_node(item, Units())
+
+
+class Clock:
+    """
+    Time that stands still until it is told otherwise.
+    """
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_only_nodes_with_gpus_are_kept() -> None:
+    """
+    Of any other node nothing is remembered.
+    """
+    cache = NodeCache()
+    plain = {"metadata": {"name": "plain"}, "status": {"allocatable": {"cpu": "4"}}}
+    cache.replace([kept(node("a")), kept(plain)])
+
+    assert 1 == len(cache)
+    assert cache.get("plain") is None
+
+
+def test_a_node_that_cannot_be_read_does_not_stop_the_others() -> None:
+    """
+    One broken object counts as a node without GPUs.
+    """
+    assert ("odd", None) == kept({"metadata": {"name": "odd", "labels": ["x"]}})
+
+
+def test_a_node_that_loses_its_gpus_is_forgotten() -> None:
+    """
+    A change takes a node out as a deletion does, and doing it twice harms nobody.
+    """
+    cache = NodeCache()
+    cache.replace([kept(node("a")), kept(node("b"))])
+    cache.apply("MODIFIED", ("a", None))
+    cache.apply("DELETED", kept(node("b")))
+    cache.apply("DELETED", kept(node("b")))
+
+    assert 0 == len(cache)
+
+
+def test_equal_labels_share_their_memory() -> None:
+    """
+    Thousands of nodes repeat the same text, and it is held once.
+    """
+    one, other = (kept(node(name, n=name))[1] for name in ("a", "b"))
+    keys = [next(iter(each.labels)) for each in (one, other)]
+
+    assert keys[0] is keys[1]
+
+
+def test_the_fleet_follows_a_change() -> None:
+    """
+    A node that joins is in the next fleet.
+    """
+    clock = Clock()
+    cache = NodeCache(clock)
+    before = cache.fleet()
+    cache.apply("ADDED", kept(node("a")))
+    clock.now += 1
+
+    assert before.node("a") is None
+    assert cache.fleet().node("a") == cache.get("a")
+
+
+def test_a_heartbeat_makes_no_new_fleet() -> None:
+    """
+    A node that reports without news of its cards costs nothing.
+    """
+    clock = Clock()
+    cache = NodeCache(clock)
+    cache.replace([kept(node("a"))])
+    fleet = cache.fleet()
+    clock.now += 1
+    cache.apply("MODIFIED", kept(node("a", resourceVersion="2")))
+
+    assert fleet is cache.fleet()
+
+
+def test_many_changes_make_few_fleets() -> None:
+    """
+    Right after a fleet was made the next one waits, and then takes all changes at once.
+    """
+    clock = Clock()
+    cache = NodeCache(clock)
+    cache.apply("ADDED", kept(node("a")))
+    first = cache.fleet()
+    cache.apply("ADDED", kept(node("b")))
+    at_once = cache.fleet()
+    clock.now += 1
+    later = cache.fleet()
+
+    assert first is at_once
+    assert later.node("b") is not None
+
+
+def test_a_new_list_is_taken_at_once() -> None:
+    """
+    After a relist nobody waits for the truth.
+    """
+    cache = NodeCache(Clock())
+    cache.apply("ADDED", kept(node("a")))
+    cache.fleet()
+    cache.replace([kept(node("b"))])
+
+    assert cache.fleet().node("b") is not None
+
+
+def test_only_our_words_of_a_namespace_are_kept() -> None:
+    """
+    Other annotations, some of them large, are not ours to hold.
+    """
+    item = {"metadata": {"name": "a", "annotations": {"gpufence.io/memory": "2Gi", "x": "y"}}}
+
+    assert ("a", {"gpufence.io/memory": "2Gi"}) == keep_namespace(item)
+
+
+@pytest.mark.parametrize("annotations", [None, {}])
+def test_a_namespace_without_words_is_known_all_the_same(annotations: object) -> None:
+    """
+    No words is an answer, unlike no namespace.
+    """
+    cache = NamespaceCache()
+    cache.apply("ADDED", keep_namespace({"metadata": {"name": "a", "annotations": annotations}}))
+
+    assert {} == cache.get("a")
+    assert cache.get("b") is None
+
+
+def test_a_namespace_that_opts_out_is_forgotten() -> None:
+    """
+    Losing the label is a deletion to the watch that selects by it.
+    """
+    cache = NamespaceCache()
+    cache.replace([("a", {}), ("b", {})])
+    cache.apply("DELETED", ("a", {}))
+    cache.apply("DELETED", ("a", {}))
+
+    assert (1, None) == (len(cache), cache.get("a"))
+
+
+def test_without_a_cluster_every_namespace_is_silent() -> None:
+    """
+    Development needs no namespaces and no nodes.
+    """
+    cluster = NoCluster()
+
+    assert ({}, None, None) == (cluster.namespace("a"), cluster.node("n"), cluster.trouble())

@@ -3,6 +3,8 @@ Temporary folders with an owner.
 """
 
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,27 +13,36 @@ from simulator.controlplane.errors import StartError
 from simulator.controlplane.folders import PREFIX, given_folder, sweep, temporary_folder
 
 
-def test_temporary_folder_is_private(tmp_path: Path) -> None:
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """
+    A folder whose name leaves room for sockets below it, which pytest's own may not.
+    """
+    with tempfile.TemporaryDirectory(prefix="gf-", dir="/tmp") as name:
+        yield Path(name)
+
+
+def test_temporary_folder_is_private(short_path: Path) -> None:
     """
     Nobody else can look into the folder, which holds keys.
     """
-    folder = temporary_folder(tmp_path)
+    folder = temporary_folder(short_path)
     try:
         assert 0o700 == stat.S_IMODE(folder.path.stat().st_mode)
     finally:
         folder.leave()
 
 
-def test_temporary_folder_disappears(tmp_path: Path) -> None:
+def test_temporary_folder_disappears(short_path: Path) -> None:
     """
     Leaving a temporary folder removes it with all that is in it.
     """
-    folder = temporary_folder(tmp_path)
+    folder = temporary_folder(short_path)
     (folder.path / "data").mkdir()
     (folder.path / "data" / "file").touch()
     folder.leave()
 
-    assert [] == list(tmp_path.iterdir())
+    assert [] == list(short_path.iterdir())
 
 
 def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
@@ -46,13 +57,13 @@ def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
     assert not abandoned.exists()
 
 
-def test_sweep_spares_the_living(tmp_path: Path) -> None:
+def test_sweep_spares_the_living(short_path: Path) -> None:
     """
     A folder in use is left alone.
     """
-    folder = temporary_folder(tmp_path)
+    folder = temporary_folder(short_path)
     try:
-        assert [] == sweep(tmp_path)
+        assert [] == sweep(short_path)
         assert folder.path.exists()
     finally:
         folder.leave()

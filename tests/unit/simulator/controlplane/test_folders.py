@@ -81,33 +81,33 @@ def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
     assert elsewhere.exists()
 
 
-def test_named_folder_stays(tmp_path: Path) -> None:
+def test_named_folder_stays(short_path: Path) -> None:
     """
     A folder that the caller named is made where needed, and kept.
     """
-    given_folder(tmp_path / "new" / "folder").leave()
+    given_folder(short_path / "new" / "folder").leave()
 
-    assert (tmp_path / "new" / "folder").is_dir()
+    assert (short_path / "new" / "folder").is_dir()
 
 
-def test_named_folder_must_be_empty(tmp_path: Path) -> None:
+def test_named_folder_must_be_empty(short_path: Path) -> None:
     """
     Somebody else's files are not mixed with ours.
     """
-    (tmp_path / "file").touch()
+    (short_path / "file").touch()
 
     with pytest.raises(StartError, match="is not empty; name a new one or empty it"):
-        given_folder(tmp_path)
+        given_folder(short_path)
 
 
-def test_named_folder_serves_one(tmp_path: Path) -> None:
+def test_named_folder_serves_one(short_path: Path) -> None:
     """
     Two control planes cannot share a folder.
     """
-    folder = given_folder(tmp_path)
+    folder = given_folder(short_path)
     try:
         with pytest.raises(StartError, match="is used by another control plane"):
-            given_folder(tmp_path)
+            given_folder(short_path)
     finally:
         folder.leave()
 

@@ -1,5 +1,5 @@
 """
-What is stored and what must be true of it: certificates and keys as values.
+PURE. What is stored and what must be true of it: certificates and keys as values.
 """
 
 from __future__ import annotations

@@ -17,7 +17,15 @@ from certs.ensure import Run, Wishes
 from certs.material import Patience
 from tests.property.certs.stage import Actor
 from tests.unit.certs.builders import NAMES, NOW
-from tests.unit.certs.fakes import FakeClock, FakeFleet, installed, is_trusted, is_whole, world
+from tests.unit.certs.fakes import (
+    FakeClock,
+    FakeFleet,
+    installed,
+    is_trusted,
+    is_whole,
+    unheard,
+    world,
+)
 
 if TYPE_CHECKING:
     from certs.material import Pair
@@ -49,7 +57,7 @@ class Theatre:
     def __init__(self) -> None:
         self.api = installed("cap.pods.gpufence.io")
         self.fleet = FakeFleet(self.api, REPLICAS, eager=False)
-        Run(world(self.api, FakeClock(NOW), self.fleet), NAMES, Wishes(), str).ensure()
+        Run(world(self.api, FakeClock(NOW), self.fleet), NAMES, Wishes(), unheard).ensure()
         self.fleet.pull_all()
         self.seen = b""
         self.see()
@@ -136,7 +144,7 @@ def play_out(script: list[tuple[str, int, int]]) -> Theatre:
 def assert_put_right_by_one_more_run(theatre: Theatre) -> None:
     fleet = FakeFleet(theatre.api)
     wishes = Wishes(endpoints=fleet.endpoints)
-    Run(world(theatre.api, FakeClock(NOW), fleet), NAMES, wishes, str).ensure()
+    Run(world(theatre.api, FakeClock(NOW), fleet), NAMES, wishes, unheard).ensure()
     bundle = read_bundle(theatre.api.bundles()[0])
 
     assert [None] * ACTORS == [actor.failure for actor in theatre.actors]

@@ -1,5 +1,5 @@
 """
-What can go wrong between us and a Kubernetes API server, one class per reaction of the caller.
+PURE. What can go wrong between us and an API server, one class per reaction of the caller.
 
     GpufenceError
       KubeError

@@ -1,5 +1,5 @@
 """
-PURE. Say in words a person can act on why a connection failed.
+Say in words a person can act on why a connection failed.
 """
 
 from __future__ import annotations

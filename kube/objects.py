@@ -1,5 +1,5 @@
 """
-JSON as it came: Kubernetes objects stay plain dicts, so that fields we do not know survive.
+PURE. JSON as it came: Kubernetes objects stay plain dicts, so that fields we do not know survive.
 """
 
 from __future__ import annotations

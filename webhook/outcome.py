@@ -1,5 +1,5 @@
 """
-What became of one request, as a value: log line, metric and answer are all made from it, once.
+PURE. What became of one request, as a value: log line, metric and answer are all made of it.
 """
 
 from __future__ import annotations

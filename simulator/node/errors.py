@@ -1,5 +1,5 @@
 """
-What keeps a pod, or the node itself, from running.
+PURE. What keeps a pod, or the node itself, from running.
 
     NodeError              anything below; the message says what to do
       NotYetError          a container cannot start as things are: shown as waiting, tried again

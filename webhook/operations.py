@@ -5,20 +5,48 @@ An operation that does not apply makes the API server answer 500 to the pod's cr
 the webhook may fail. So none is ever made but through here, and an operation that could not apply
 raises in our own process instead. Only what changes is named: fields we have never heard of stay
 out of the patch, and so out of danger.
+
+Writing the operations down costs more than making them, and those for the pods of one series are
+all alike: so their text is remembered.
 """
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpufence.shape import Object
 
-Operation: TypeAlias = dict[str, object]
 Path: TypeAlias = tuple[str | int, ...]
+
+
+class Operation(dict[str, object]):
+    """
+    One operation: an ordinary object that knows its own text.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, op: str, path: str, text: str = "", **value: object) -> None:
+        super().__init__(op=op, path=path, **value)
+        self._text = text
+
+    @property
+    def text(self) -> str:
+        self._text = self._text or _json(self)
+        return self._text
+
+
+class Shared(dict[str, object]):
+    """
+    An object that goes into many patches and is never changed: it is looked up by identity.
+    """
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # dict has none, since dicts change
 
 
 class Patch:
@@ -33,36 +61,49 @@ class Patch:
         self.operations: list[Operation] = []
         self._copies: dict[Path, object] = {(): self.document}
 
-    def update(self, path: Path, entries: Mapping[str, object]) -> None:
+    def update(self, path: Path, entries: Mapping[str, str | Shared]) -> None:
         """
         Set members of an object, which is made if it is not there.
         """
         if not entries:
             return
-        found = self._copy(path)
-        if found is None:
-            self._make(path, dict(entries))
+        target = self._copy(path)
+        if not isinstance(target, dict):
+            self._make(path, dict(entries), _text_of_object(path, tuple(entries.items())))
             return
-        target = cast("dict[str, object]", found)
-        prefix = pointer(path)
-        for key, value in entries.items():
-            kind = "replace" if key in target else "add"
-            self.operations.append({"op": kind, "path": prefix + escape(key), "value": value})
+        if target.keys().isdisjoint(entries):
+            self.operations += _added(pointer(path), tuple(entries.items()))
+        else:
+            prefix = pointer(path)
+            self.operations += [
+                _set("replace" if key in target else "add", prefix, key, value)
+                for key, value in entries.items()
+            ]
         target.update(entries)
 
-    def extend(self, path: Path, items: Sequence[object]) -> None:
+    def extend(self, path: Path, items: Sequence[Shared]) -> None:
         """
         Append to a list, which is made if it is not there.
         """
         if not items:
             return
-        found = self._copy(path)
-        if found is None:
-            self._make(path, list(items))
+        target = self._copy(path)
+        if not isinstance(target, list):
+            self._make(path, list(items), _text_of_list(path, tuple(items)))
             return
-        end = f"{pointer(path)}-"
-        self.operations.extend({"op": "add", "path": end, "value": item} for item in items)
-        cast("list[object]", found).extend(items)
+        self.operations += _appended(path, tuple(items))
+        target += items
+
+    def append(self, path: Path, text: str) -> None:
+        """
+        Append one text to a list, which is made if it is not there.
+        """
+        target = self._copy(path)
+        if isinstance(target, list):
+            self.operations.append(Operation("add", f"{pointer(path)}-", value=text))
+            target.append(text)
+        else:
+            self._make(path, [text])
 
     def remove(self, path: Path, key: str | int) -> None:
         """
@@ -76,7 +117,7 @@ class Patch:
             for known, copy in self._copies.items()
             if known == path or known[:below] != path
         }
-        self.operations.append({"op": "remove", "path": pointer(path) + escape(str(key))})
+        self.operations.append(Operation("remove", pointer(path) + escape(str(key))))
 
     def look(self, path: Path) -> dict[str, object]:
         """
@@ -87,11 +128,11 @@ class Patch:
             found = _member(found, key)
         return cast("dict[str, object]", found)
 
-    def _make(self, path: Path, value: object) -> None:
-        parent = cast("dict[str, object]", self._copy(path[:-1]))
-        parent[str(path[-1])] = self._copies[path] = value
-        shown = value.copy() if isinstance(value, dict | list) else value
-        self.operations.append({"op": "add", "path": pointer(path)[:-1], "value": shown})
+    def _make(self, path: Path, value: dict[str, object] | list[object], text: str = "") -> None:
+        parent = self._copy(path[:-1])
+        if isinstance(parent, dict):
+            parent[str(path[-1])] = self._copies[path] = value
+        self.operations.append(Operation("add", pointer(path)[:-1], text, value=value.copy()))
 
     def _copy(self, path: Path) -> object:
         """
@@ -101,15 +142,24 @@ class Patch:
         if known is not None:
             return known
         parent = self._copy(path[:-1])
-        child = _member(parent, path[-1])
-        if child is None:
+        key = path[-1]
+        child = _member(parent, key)
+        if not isinstance(child, dict | list):
             return None
-        copy = child.copy() if isinstance(child, dict | list) else child
-        cast("dict[str | int, object]", parent)[path[-1]] = copy
-        self._copies[path] = copy
+        copy = self._copies[path] = child.copy()
+        parent[key] = copy  # type: ignore[index]  # a parent that has a member is an object or list
         return copy
 
 
+def write_operations(operations: Iterable[Mapping[str, object]]) -> str:
+    """
+    Write a patch, from the texts of those operations that know theirs.
+    """
+    texts = (item.text if isinstance(item, Operation) else _json(item) for item in operations)
+    return f"[{','.join(texts)}]"
+
+
+@lru_cache(maxsize=4096)
 def pointer(path: Path) -> str:
     """
     Return the JSON pointer of a path with a slash at the end, ready for a last token.
@@ -125,7 +175,36 @@ def escape(token: str) -> str:
     return token.replace("~", "~0").replace("/", "~1")
 
 
+def _set(kind: str, prefix: str, key: str, value: str | Shared) -> Operation:
+    return Operation(kind, prefix + escape(key), value=value)
+
+
+@lru_cache(maxsize=1024)
+def _added(prefix: str, entries: tuple[tuple[str, str | Shared], ...]) -> tuple[Operation, ...]:
+    return tuple(_set("add", prefix, key, value) for key, value in entries)
+
+
+@lru_cache(maxsize=1024)
+def _appended(path: Path, items: tuple[Shared, ...]) -> tuple[Operation, ...]:
+    end = f"{pointer(path)}-"
+    return tuple(Operation("add", end, value=item) for item in items)
+
+
+@lru_cache(maxsize=1024)
+def _text_of_list(path: Path, items: tuple[Shared, ...]) -> str:
+    return Operation("add", pointer(path)[:-1], value=list(items)).text
+
+
+@lru_cache(maxsize=1024)
+def _text_of_object(path: Path, entries: tuple[tuple[str, str | Shared], ...]) -> str:
+    return Operation("add", pointer(path)[:-1], value=dict(entries)).text
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
 def _member(parent: object, key: str | int) -> object:
     if isinstance(parent, dict):
         return parent.get(key)
-    return cast("list[object]", parent)[cast("int", key)]
+    return parent[key] if isinstance(parent, list) and isinstance(key, int) else None

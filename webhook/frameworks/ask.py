@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gpufence.plan import ContainerPlan
@@ -25,8 +25,7 @@ class How(Enum):
     NOTHING = "nothing"  # opted out, or nothing to inject
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """
     What a container says about one variable already.
 

@@ -16,7 +16,7 @@ from gpufence.pods import read_pod
 from webhook.operations import Patch
 from webhook.rewrite import hook
 from webhook.rewrite.decide import decide
-from webhook.rewrite.entry import ask, enter, out_of_scope
+from webhook.rewrite.entry import ask, concerns_us, enter, out_of_scope
 from webhook.rewrite.environment import append_argument, set_environment
 from webhook.rewrite.looking import look_at
 from webhook.rewrite.notes import fits, settle_annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Refusal", "Rewrite", "Unchanged", "rewrite"]
 
+_NO_GPU = "it asks for no GPU memory"
 _DONE = "everything is as it should be already"
 _NO_ROOM = "its annotations leave no room for those of gpufence; shorten them to 200 KiB"
 
@@ -53,21 +54,23 @@ def rewrite(
         return Unchanged(why)
     entry = enter(read, namespace)
     terms = read_terms(ask(entry.pod, mode, namespace, fleet, policy))
+    if terms.reach is None and not concerns_us(read):
+        return Unchanged(_NO_GPU)
     seen, first_slot = look_at(pod, terms, hook_source=policy.hook_source)
     decision = decide(terms, tuple(item.look for item in seen), first_slot)
     if mode is Mode.EVICT and decision.hard:
         return Refusal(f"gpufence refuses this pod: {'; also '.join(decision.hard)}")
     patch = _changed(pod, seen, decision)
     if terms.dialect is not None and mode is not Mode.OBSERVE:
-        schedule(patch, entry.pod, terms.dialect, policy)
-    record = {**entry.words, **decision.annotations}
-    if any(item.look.hook == "" for item in seen):
-        record[names.SITECUSTOMIZE] = policy.hook_source
-    settle_annotations(patch, record)
+        schedule(patch, policy, terms.dialect, card_taint=terms.card_taint)
+    record = decision.annotations
+    if entry.words or terms.wishes.python_hook:
+        record = {**entry.words, **record, **_hook_source(seen, policy)}
+    settle_annotations(patch, read.annotations, record)
     warnings = (*decision.warnings, *entry.standing)
     if not patch.operations:
         return Unchanged(_DONE, warnings)
-    if not fits(patch.look(("metadata", "annotations"))):
+    if not fits(read.annotations, record):
         return Unchanged(_NO_ROOM, (_NO_ROOM,))
     return Rewrite(
         operations=tuple(patch.operations),
@@ -77,6 +80,14 @@ def rewrite(
     )
 
 
+def _hook_source(seen: Sequence[Seen], policy: Policy) -> dict[str, str]:
+    """
+    Return the annotation that the hook is mounted from, where any container mounts it.
+    """
+    mounted = any(item.look.hook == "" for item in seen)
+    return {names.SITECUSTOMIZE: policy.hook_source} if mounted else {}
+
+
 def _changed(pod: Object, seen: Sequence[Seen], decision: Decision) -> Patch:
     """
     Change the containers as far as each is told anything.
@@ -84,7 +95,8 @@ def _changed(pod: Object, seen: Sequence[Seen], decision: Decision) -> Patch:
     patch = Patch(pod)
     for item, injection in zip(seen, decision.injections, strict=True):
         set_environment(patch, item, injection)
-        append_argument(patch, item, injection.argument)
+        if injection.argument:
+            append_argument(patch, item, injection.argument)
         if item.look.hook == "":
             hook.mount(patch, item)
     return patch

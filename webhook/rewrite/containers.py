@@ -9,8 +9,7 @@ writing the value itself, and every wish is held against the limit.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.errors import GpufenceError
@@ -36,10 +35,9 @@ _SLOT = re.compile(r"s(0|[1-9][0-9]{0,3})")
 _NO_ENTRIES: dict[str, list[int]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """
-    What one container says, as plain values.
+    What one container says, as plain values that are quickly looked up.
 
     `hook` is None where nobody asked for the start-up hook, empty where it is to be mounted, and
     else says why it cannot be.
@@ -52,8 +50,7 @@ class Look:
     hook: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """
     One container of the manifest.
 

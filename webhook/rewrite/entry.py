@@ -4,13 +4,13 @@ PURE. Reading a pod that is being created, as far as it may be believed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import wanted_resources
 from gpufence.shape import as_object
-from webhook.rewrite.notes import concerns_us, scheduler_books, words_for
+from webhook.rewrite.notes import names_us, scheduler_books, words_for
 from webhook.rewrite.question import (
     Question,
     annotations_of,
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 
 _WINDOWS = "it runs on Windows, where nothing of gpufence applies"
 _MIRROR = "it mirrors a static pod, which the kubelet runs as its file says"
-_NO_GPU = "it asks for no GPU memory"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """
     A pod at the door: the pod as it counts, the namespace's words it takes over, and remarks.
 
@@ -58,7 +56,14 @@ def out_of_scope(manifest: Object, pod: Pod) -> str:
     system = as_object(spec.get("os"), "spec.os").get("name")
     if "windows" in (system, pod.node_selector.get(names.OS)):
         return _WINDOWS
-    return "" if wanted_resources(pod) or concerns_us(pod.annotations) else _NO_GPU
+    return ""
+
+
+def concerns_us(pod: Pod) -> bool:
+    """
+    Tell whether a pod is one for which the API server calls the webhook.
+    """
+    return bool(wanted_resources(pod)) or names_us(pod.annotations)
 
 
 def enter(pod: Pod, namespace: Mapping[str, str]) -> Entry:
@@ -69,7 +74,8 @@ def enter(pod: Pod, namespace: Mapping[str, str]) -> Entry:
     if not namespace and not books:
         return Entry(pod, {}, (), ())
     containers = frozenset(item.name for item in pod.containers)
-    words, problems = words_for(namespace, pod.annotations, containers)
+    heard = namespace if concerns_us(pod) else {}
+    words, problems = words_for(heard, pod.annotations, containers)
     kept = {key: text for key, text in pod.annotations.items() if key not in books}
     return Entry(
         replace(pod, annotations={**kept, **words}),

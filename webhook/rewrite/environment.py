@@ -5,15 +5,16 @@ PURE. The operations that point a container's variables at their slots.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.shape import as_list
+from webhook.operations import Shared
 from webhook.rewrite.containers import SETTABLE, Seen, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpufence.shape import Object
     from webhook.frameworks.ask import Injection
     from webhook.operations import Patch, Path
 
@@ -25,40 +26,41 @@ def set_environment(patch: Patch, seen: Seen, injection: Injection) -> None:
     Variables that an earlier pass set and this one does not get the user's own text back, or go.
     """
     path = (*seen.path, "env")
-    wanted = dict(injection.slots)
-    at: Mapping[str, int] = {}
+    fresh = injection.slots
     if seen.positions:
+        wanted = frozenset(env for env, _ in injection.slots)
         gone = {env for env, user in injection.restored if user is None}
-        at = _without_doubles(patch, path, seen.positions, frozenset(wanted), gone)
+        at = _without_doubles(patch, path, seen.positions, wanted, gone)
         for env, text in injection.restored:
             if text is not None:
                 _restore(patch, (*path, at[env]), text)
         for env, slot in injection.slots:
             if env in at:
                 _point(patch, (*path, at[env]), slot)
-    patch.extend(path, [_entry(env, slot) for env, slot in injection.slots if env not in at])
+        fresh = tuple(item for item in fresh if item[0] not in at)
+    patch.extend(path, _entries(fresh))
 
 
 def append_argument(patch: Patch, seen: Seen, argument: str) -> None:
     """
     Append a server's flag, unless an earlier pass has.
     """
-    args = cast("list[object] | None", seen.item.get("args"))
-    if argument and argument not in (args or ()):
-        patch.extend((*seen.path, "args"), [argument])
+    if argument not in as_list(seen.item.get("args"), "args"):
+        patch.append((*seen.path, "args"), argument)
 
 
 @lru_cache(maxsize=1024)
-def source_of(slot: str) -> Object:
+def source_of(slot: str) -> Shared:
     """
     Return where the kubelet finds a slot's value when it starts the container.
     """
-    return {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
+    path = f"metadata.annotations['{names.ENV_PREFIX}{slot}']"
+    return Shared(fieldRef={"fieldPath": path})
 
 
-@lru_cache(maxsize=4096)
-def _entry(env: str, slot: str) -> Object:
-    return {"name": env, "valueFrom": source_of(slot)}
+@lru_cache(maxsize=1024)
+def _entries(slots: tuple[tuple[str, str], ...]) -> tuple[Shared, ...]:
+    return tuple(Shared(name=env, valueFrom=source_of(slot)) for env, slot in slots)
 
 
 def _point(patch: Patch, path: Path, slot: str) -> None:

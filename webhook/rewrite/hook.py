@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.shape import as_object, as_text, objects
+from webhook.operations import Shared
 
 if TYPE_CHECKING:
     from gpufence.shape import Object
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from webhook.rewrite.containers import Seen
 
 MOUNT_PATH = f"{names.HOOK_FOLDER}/{names.HOOK_FILE}"
-VOLUME: Object = {
-    "name": names.HOOK_VOLUME,
-    "downwardAPI": {
+VOLUME = Shared(
+    name=names.HOOK_VOLUME,
+    downwardAPI={
         "items": [
             {
                 "path": names.HOOK_FILE,
@@ -28,13 +29,13 @@ VOLUME: Object = {
             }
         ]
     },
-}
-MOUNT: Object = {
-    "name": names.HOOK_VOLUME,
-    "mountPath": MOUNT_PATH,
-    "subPath": names.HOOK_FILE,
-    "readOnly": True,
-}
+)
+MOUNT = Shared(name=names.HOOK_VOLUME, mountPath=MOUNT_PATH, subPath=names.HOOK_FILE, readOnly=True)
+
+_ALONE = Shared(name=names.PYTHON_PATH, value=names.HOOK_FOLDER)
+_BESIDE_ENV_FROM = Shared(
+    name=names.PYTHON_PATH, value=f"{names.HOOK_FOLDER}:$({names.PYTHON_PATH})"
+)
 
 NO_SOURCE = "this gpufence was started without a start-up hook to mount"
 _VOLUME_TAKEN = f"the pod has a volume {names.HOOK_VOLUME} of its own, so no start-up hook"
@@ -79,9 +80,8 @@ def _put_first(patch: Patch, seen: Seen) -> None:
     entries = objects(as_object(patch.look(seen.path), "container").get("env"), "env")
     found = [at for at, entry in enumerate(entries) if entry.get("name") == names.PYTHON_PATH]
     if not found:
-        own = f":$({names.PYTHON_PATH})" if seen.look.env_from else ""
-        value = f"{names.HOOK_FOLDER}{own}"
-        patch.extend((*seen.path, "env"), [{"name": names.PYTHON_PATH, "value": value}])
+        entry = _BESIDE_ENV_FROM if seen.look.env_from else _ALONE
+        patch.extend((*seen.path, "env"), [entry])
         return
     said = as_text(entries[found[-1]].get("value"), names.PYTHON_PATH)
     rest = [part for part in said.split(":") if part != names.HOOK_FOLDER]

@@ -4,7 +4,6 @@ PURE. Looking at those containers of a manifest that the terms are about.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.frameworks.ask import How
@@ -29,4 +28,4 @@ def look_at(manifest: Object, terms: Terms, hook_source: str) -> tuple[list[Seen
 
 def _hooked(manifest: Object, seen: Seen, source: str) -> Seen:
     obstacle = hook.obstacle(manifest, seen) if source else hook.NO_SOURCE
-    return replace(seen, look=replace(seen.look, hook=obstacle))
+    return seen._replace(look=seen.look._replace(hook=obstacle))

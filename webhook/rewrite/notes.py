@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.shape import as_object
 from gpufence.wishes import defaults_from, read_wishes
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def is_forged(key: str) -> bool:
     return key in _BOOKS or key in _OURS or key.startswith(names.ENV_PREFIX)
 
 
-def concerns_us(annotations: Iterable[str]) -> bool:
+def names_us(annotations: Iterable[str]) -> bool:
     """
     Tell whether any key is one for which the API server calls the webhook.
     """
@@ -63,22 +62,24 @@ def scheduler_books(annotations: Mapping[str, str]) -> list[str]:
     return sorted(annotations.keys() & _BOOKS)
 
 
-def settle_annotations(patch: Patch, wanted: Mapping[str, str]) -> None:
+def settle_annotations(patch: Patch, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     """
     Make the annotations what they should be, naming only what differs.
     """
-    metadata = as_object(patch.document.get("metadata"), "metadata")
-    present = as_object(metadata.get("annotations"), "metadata.annotations")
     for key in [key for key in present if is_forged(key) and key not in wanted]:
         patch.remove(_PATH, key)
     patch.update(_PATH, {key: text for key, text in wanted.items() if present.get(key) != text})
 
 
-def fits(annotations: Mapping[str, object]) -> bool:
+def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """
-    Tell whether the API server will take so many annotations.
+    Tell whether the API server will take all these annotations together.
     """
-    characters = sum(map(len, annotations)) + sum(len(str(text)) for text in annotations.values())
-    if characters * _WIDEST <= MOST_BYTES:
+    if (_characters(present) + _characters(wanted)) * _WIDEST <= MOST_BYTES:
         return True
-    return sum(len(f"{key}{text}".encode()) for key, text in annotations.items()) <= MOST_BYTES
+    both = {**present, **wanted}
+    return sum(len(f"{key}{text}".encode()) for key, text in both.items()) <= MOST_BYTES
+
+
+def _characters(annotations: Mapping[str, str]) -> int:
+    return sum(map(len, annotations)) + sum(map(len, annotations.values()))

@@ -17,6 +17,7 @@ class Rewrite:
     """
     The pod is changed by JSON-patch operations; the warnings are shown to whoever created it.
 
+    The operations are shared between pods: whoever applies them changes a copy.
     """
 
     operations: tuple[Operation, ...]

@@ -9,7 +9,7 @@ make a difference, and what was decided for one pod holds for the next.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import assigned_card, profile_of
@@ -44,10 +44,10 @@ class Place:
     cards: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """
-    A pod as far as it decides its limits, and the cards it may meet.
+    A pod as far as it decides its limits, and the cards it may meet: a tuple, since each is looked
+    up for every pod and tuples are quick at that.
 
     `namespace` holds the words of the namespace that count without standing on the pod. `place` is
     known only at binding, or where the pod names its node itself.

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpufence.dialects import Unreadable
+from gpufence import names
+from gpufence.dialects import Dialect, Unreadable
+from gpufence.dialects.model import requested
 from gpufence.mode import Mode
 from gpufence.wishes import read_namespace, read_wishes
 from webhook.frameworks.ask import How
@@ -18,7 +20,7 @@ from webhook.rewrite.reach import Reach, read_reach
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpufence.dialects import Dialect, Undeclared
+    from gpufence.dialects import Undeclared
     from gpufence.limits import Part
     from gpufence.wishes import Wishes
     from webhook.rewrite.question import Question
@@ -30,7 +32,8 @@ class Terms:
     What holds for a pod whatever its containers say.
 
     `parts` are the containers that ask for the GPU. `hard` are the problems for which `evict`
-    refuses, `soft` the other ones. Equal questions have the very same terms, so terms are compared
+    refuses, `soft` the other ones. `card_taint` marks pods on cards that Kubernetes itself does not
+    let tolerate those nodes' taint. Equal questions have the very same terms, so they are compared
     by identity.
     """
 
@@ -42,6 +45,7 @@ class Terms:
     hard: tuple[str, ...]
     soft: tuple[str, ...]
     parts: Mapping[str, Part]
+    card_taint: bool = False
     why_not: str = ""
 
     @property
@@ -69,6 +73,8 @@ def read_terms(question: Question) -> Terms:
             hard=sentences.hard_problems(wishes, None),
             soft=sentences.about(wishes, words, reach, fenced=fenced),
             parts={part.container: part for part in reach.limits.parts},
+            card_taint=reach.limits.dialect is not Dialect.ANNOTATION
+            and not any(requested(pod, names.NVIDIA_GPU)),
         )
     return _without_limit(question, wishes, reach)
 

@@ -6,39 +6,21 @@ the webhook may fail. So none is ever made but through here, and an operation th
 raises in our own process instead. Only what changes is named: fields we have never heard of stay
 out of the patch, and so out of danger.
 
-Writing the operations down costs more than making them, and those for the pods of one series are
-all alike: so their text is remembered.
+Pods come in series whose operations are alike, so those are made once and used again.
 """
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpufence.shape import Object
 
+Operation: TypeAlias = dict[str, object]
 Path: TypeAlias = tuple[str | int, ...]
-
-
-class Operation(dict[str, object]):
-    """
-    One operation: an ordinary object that knows its own text.
-    """
-
-    __slots__ = ("_text",)
-
-    def __init__(self, op: str, path: str, text: str = "", **value: object) -> None:
-        super().__init__(op=op, path=path, **value)
-        self._text = text
-
-    @property
-    def text(self) -> str:
-        self._text = self._text or _json(self)
-        return self._text
 
 
 class Shared(dict[str, object]):
@@ -69,7 +51,7 @@ class Patch:
             return
         target = self._copy(path)
         if not isinstance(target, dict):
-            self._make(path, dict(entries), _text_of_object(path, tuple(entries.items())))
+            self._make(path, dict(entries))
             return
         if target.keys().isdisjoint(entries):
             self.operations += _added(pointer(path), tuple(entries.items()))
@@ -89,7 +71,7 @@ class Patch:
             return
         target = self._copy(path)
         if not isinstance(target, list):
-            self._make(path, list(items), _text_of_list(path, tuple(items)))
+            self._make(path, list(items))
             return
         self.operations += _appended(path, tuple(items))
         target += items
@@ -100,7 +82,7 @@ class Patch:
         """
         target = self._copy(path)
         if isinstance(target, list):
-            self.operations.append(Operation("add", f"{pointer(path)}-", value=text))
+            self.operations.append({"op": "add", "path": f"{pointer(path)}-", "value": text})
             target.append(text)
         else:
             self._make(path, [text])
@@ -117,7 +99,7 @@ class Patch:
             for known, copy in self._copies.items()
             if known == path or known[:below] != path
         }
-        self.operations.append(Operation("remove", pointer(path) + escape(str(key))))
+        self.operations.append({"op": "remove", "path": pointer(path) + escape(str(key))})
 
     def look(self, path: Path) -> dict[str, object]:
         """
@@ -128,11 +110,11 @@ class Patch:
             found = _member(found, key)
         return cast("dict[str, object]", found)
 
-    def _make(self, path: Path, value: dict[str, object] | list[object], text: str = "") -> None:
+    def _make(self, path: Path, value: dict[str, object] | list[object]) -> None:
         parent = self._copy(path[:-1])
         if isinstance(parent, dict):
             parent[str(path[-1])] = self._copies[path] = value
-        self.operations.append(Operation("add", pointer(path)[:-1], text, value=value.copy()))
+        self.operations.append({"op": "add", "path": pointer(path)[:-1], "value": value.copy()})
 
     def _copy(self, path: Path) -> object:
         """
@@ -149,14 +131,6 @@ class Patch:
         copy = self._copies[path] = child.copy()
         parent[key] = copy  # type: ignore[index]  # a parent that has a member is an object or list
         return copy
-
-
-def write_operations(operations: Iterable[Mapping[str, object]]) -> str:
-    """
-    Write a patch, from the texts of those operations that know theirs.
-    """
-    texts = (item.text if isinstance(item, Operation) else _json(item) for item in operations)
-    return f"[{','.join(texts)}]"
 
 
 @lru_cache(maxsize=4096)
@@ -176,7 +150,7 @@ def escape(token: str) -> str:
 
 
 def _set(kind: str, prefix: str, key: str, value: str | Shared) -> Operation:
-    return Operation(kind, prefix + escape(key), value=value)
+    return {"op": kind, "path": prefix + escape(key), "value": value}
 
 
 @lru_cache(maxsize=1024)
@@ -187,21 +161,7 @@ def _added(prefix: str, entries: tuple[tuple[str, str | Shared], ...]) -> tuple[
 @lru_cache(maxsize=1024)
 def _appended(path: Path, items: tuple[Shared, ...]) -> tuple[Operation, ...]:
     end = f"{pointer(path)}-"
-    return tuple(Operation("add", end, value=item) for item in items)
-
-
-@lru_cache(maxsize=1024)
-def _text_of_list(path: Path, items: tuple[Shared, ...]) -> str:
-    return Operation("add", pointer(path)[:-1], value=list(items)).text
-
-
-@lru_cache(maxsize=1024)
-def _text_of_object(path: Path, entries: tuple[tuple[str, str | Shared], ...]) -> str:
-    return Operation("add", pointer(path)[:-1], value=dict(entries)).text
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return tuple({"op": "add", "path": end, "value": item} for item in items)
 
 
 def _member(parent: object, key: str | int) -> object:

@@ -1,0 +1,67 @@
+"""
+What a kubelet does for a mounted Secret: every change becomes a new folder behind `..data`.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from kube import Client
+
+PERIOD_SECONDS = 0.1
+
+
+class Kubelet:
+    """
+    Projects one Secret into one folder until its block ends.
+    """
+
+    def __init__(self, client: Client, secret: str, folder: Path) -> None:
+        self._client = client
+        self._secret = secret
+        self._folder = folder
+        self._version = ""
+        self._data: Mapping[str, str] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(PERIOD_SECONDS):
+            item = self._client.get(self._secret)
+            data, version = item.get("data") or {}, str(item["metadata"]["resourceVersion"])
+            if data != self._data:
+                self._data, self._version = data, version
+                self._project()
+
+    def _project(self) -> None:
+        generation = self._folder / f"..generation_{self._version}"
+        generation.mkdir()
+        for name, value in self._data.items():
+            (generation / name).write_bytes(base64.b64decode(value))
+            link = self._folder / name
+            if not link.is_symlink():
+                link.symlink_to(f"..data/{name}")
+        fresh = self._folder / "..data_tmp"
+        fresh.symlink_to(generation.name)
+        fresh.rename(self._folder / "..data")

@@ -1,0 +1,78 @@
+"""
+People who create pods without a pause, and count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpufence.names import INJECTED
+from kube import KubeError, core
+from tests.integration.webhook.objects import gpu_pod
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from kube import Client
+
+CREATORS = 3
+
+
+@dataclass
+class Count:
+    """
+    How many pods were made, which creations failed, and which pods the webhook never saw.
+    """
+
+    made: int = 0
+    failed: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+
+
+class Load:
+    """
+    Creates pods that the webhook has to see, for as long as its block runs, and deletes them.
+    """
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.count = Count()
+        self._client = client
+        self._path = core("namespaces", namespace, "pods")
+        self._numbers = itertools.count()
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(CREATORS)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            name = f"pod-{next(self._numbers)}"
+            try:
+                made = self._client.post(self._path, gpu_pod(name))
+            except KubeError as error:
+                with self._lock:
+                    self.count.failed.append(str(error))
+                continue
+            with self._lock:
+                self.count.made += 1
+                if INJECTED not in (made["metadata"].get("annotations") or {}):
+                    self.count.missed.append(name)
+            self._client.delete(f"{self._path}/{name}", {"gracePeriodSeconds": 0})

@@ -1,0 +1,221 @@
+"""
+A cluster on which the manifests of the certificates are applied, and programs that run against it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from certs.bundle import read_bundle
+from certs.facts import look_at
+from certs.material import Names, Pair
+from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
+from kube import Client, ClientSettings, NotFoundError, PatchType, connect, core, group
+from tests.integration.certs.proxy import Proxy
+from tests.manifests.certs.objects import manifests
+from tests.manifests.webhook.objects import manifest as webhook_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from certs.bundle import Bundle
+    from certs.material import Stored
+    from simulator.controlplane import ControlPlane
+
+PROGRAM = "gpufence-certs"
+PROGRAM_SECONDS = 60.0
+LOOPBACK = "127.0.0.1"
+CONFIGURATION = group(
+    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", WEBHOOK_CONFIGURATION
+)
+APPLIED = ("ServiceAccount", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+
+
+class Site:
+    """
+    The manifests in a namespace of its own; the program runs with exactly the rights they grant.
+    """
+
+    def __init__(self, plane: ControlPlane, namespace: str, folder: Path) -> None:
+        self.plane = plane
+        self.namespace = namespace
+        self.folder = folder
+        self.client: Client = connect(ClientSettings(kubeconfig=str(plane.kubeconfig())))
+        self.names = Names(WEBHOOK_SERVICE, namespace, (LOOPBACK,))
+        self._kubeconfigs = 0
+
+    def install(self) -> None:
+        """
+        Apply the manifests, with a URL of this machine in place of the Service.
+        """
+        items = [item for item in manifests() if item["kind"] in APPLIED]
+        item = webhook_manifest("MutatingWebhookConfiguration", WEBHOOK_CONFIGURATION)
+        for hook in item["webhooks"]:
+            path = hook["clientConfig"]["service"]["path"]
+            hook["clientConfig"] = {"url": f"https://{LOOPBACK}:9{path}"}
+        items = [*(_moved(each, self.namespace) for each in items), item]
+        both = {"apiVersion": "v1", "kind": "List", "items": items}
+        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(both))
+        token = self.plane.service_account_token(self.namespace, PROGRAM)
+        self.token = token
+        self.kubeconfig = self.plane.token_kubeconfig(f"certs-{self.namespace}", token)
+
+    def aim(self, port: int) -> None:
+        """
+        Let the API server find the webhook on a port of this machine; bundles stay.
+        """
+        hooks = self.client.get(CONFIGURATION)["webhooks"]
+        changes = [
+            {
+                "op": "replace",
+                "path": f"/webhooks/{at}/clientConfig/url",
+                "value": hook["clientConfig"]["url"].replace(":9/", f":{port}/"),
+            }
+            for at, hook in enumerate(hooks)
+        ]
+        self.client.patch(CONFIGURATION, changes)
+
+    def remove(self) -> None:
+        try:
+            self.client.delete(CONFIGURATION)
+        except NotFoundError:
+            pass
+        finally:
+            self.client.close()
+
+    def start(
+        self, *arguments: str, kubeconfig: Path | None = None, **settings: str
+    ) -> subprocess.Popen[str]:
+        """
+        Start the program as a pod of the manifests would.
+        """
+        environment = {
+            **{key: text for key, text in os.environ.items() if key.startswith("COVERAGE_")},
+            "PATH": os.environ["PATH"],
+            "KUBECONFIG": str(kubeconfig or self.kubeconfig),
+            "GPUFENCE_NAMESPACE": self.namespace,
+            "GPUFENCE_CERTS_ADDRESSES": LOOPBACK,
+            "GPUFENCE_CERTS_SETTLE_SECONDS": "0.5",
+            "GPUFENCE_CERTS_WAIT_SECONDS": "20",
+            **settings,
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "certs", *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str, code: int = 0, **given: Any) -> str:
+        """
+        Run the program to its end and return what it said.
+        """
+        process = self.start(*arguments, **given)
+        said, _ = process.communicate(timeout=PROGRAM_SECONDS)
+        assert code == process.returncode, said
+        return said
+
+    def run_and_kill(self, write: int, *arguments: str) -> list[str]:
+        """
+        Run the program and kill it right after its n-th write was carried out; a number that it
+        never reaches lets it end. Return what it wrote.
+        """
+        processes: list[subprocess.Popen[str]] = []
+
+        def after(number: int) -> bool:
+            if number == write:
+                processes[0].send_signal(signal.SIGKILL)
+            return number == write
+
+        with self._proxy(after) as proxy:
+            process = self.start(*arguments, kubeconfig=self._to(proxy))
+            processes.append(process)
+            said, _ = process.communicate(timeout=PROGRAM_SECONDS)
+            killed = len(proxy.writes) == write
+            assert (-signal.SIGKILL if killed else 0) == process.returncode, said
+            return list(proxy.writes)
+
+    def secret(self, name: str) -> dict[str, bytes]:
+        item = self.client.get(self.path(name))
+        return {key: base64.b64decode(text) for key, text in (item.get("data") or {}).items()}
+
+    def put(self, name: str, **data: bytes | None) -> None:
+        """
+        Let somebody else write or remove keys of a Secret; underscores stand for dots.
+        """
+        changed = {
+            key.replace("_", "."): None if value is None else base64.b64encode(value).decode()
+            for key, value in data.items()
+        }
+        self.client.patch(self.path(name), {"data": changed}, PatchType.MERGE)
+
+    def path(self, name: str) -> str:
+        return core("namespaces", self.namespace, "secrets", name)
+
+    def authority(self) -> Pair:
+        data = self.secret(CA_SECRET)
+        return Pair(data.get("tls.crt", b""), data.get("tls.key", b""))
+
+    def leaf(self) -> Pair:
+        data = self.secret(TLS_SECRET)
+        return Pair(data.get("tls.crt", b""), data.get("tls.key", b""))
+
+    def stored(self) -> Stored:
+        return look_at(self.authority(), self.leaf(), self.secret(TLS_SECRET).get("ca.crt", b""))
+
+    def bundles(self) -> list[Bundle]:
+        hooks = self.client.get(CONFIGURATION)["webhooks"]
+        return [
+            read_bundle(base64.b64decode(hook["clientConfig"].get("caBundle", "")))
+            for hook in hooks
+        ]
+
+    def versions(self) -> list[str]:
+        """
+        Return the versions of all three objects: they change with every write.
+        """
+        paths = (self.path(CA_SECRET), self.path(TLS_SECRET), CONFIGURATION)
+        return [str(self.client.get(path)["metadata"]["resourceVersion"]) for path in paths]
+
+    @contextmanager
+    def _proxy(self, after: Callable[[int], bool]) -> Iterator[Proxy]:
+        trust = ssl.create_default_context(cafile=self.plane.ca_file)
+        with Proxy(self.plane.url, trust, self.token, after) as proxy:
+            yield proxy
+
+    def _to(self, proxy: Proxy) -> Path:
+        self._kubeconfigs += 1
+        path = self.folder / f"proxy-{self._kubeconfigs}.kubeconfig"
+        named = {"name": "proxy"}
+        said = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "proxy",
+            "clusters": [{**named, "cluster": {"server": proxy.url}}],
+            "users": [{**named, "user": {}}],
+            "contexts": [{**named, "context": {"cluster": "proxy", "user": "proxy"}}],
+        }
+        path.write_text(json.dumps(said), encoding="utf-8")
+        return path
+
+
+def _moved(item: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """
+    Put an object of the manifests into another namespace, as kustomize does.
+    """
+    if not item["kind"].startswith("Cluster"):
+        item["metadata"]["namespace"] = namespace
+    for subject in item.get("subjects", []):
+        subject["namespace"] = namespace
+    return item

@@ -1,0 +1,266 @@
+"""
+The program on a real API server, with exactly the rights of its manifests.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from certs.bundle import normal
+from certs.issue import issue_ca, issue_leaf
+from certs.material import DAY, Names
+from certs.renewal import Keep, decide
+from gpufence.names import CA_SECRET, TLS_SECRET
+from kube import ClientSettings, ForbiddenError, connect, core
+from tests.integration.certs.site import CONFIGURATION, PROGRAM_SECONDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from certs.material import Pair
+    from tests.integration.certs.site import Site
+
+
+def encoded(ca: Pair) -> str:
+    return base64.b64encode(ca.certificate).decode()
+
+
+def assert_in_order(site: Site) -> None:
+    """
+    One CA, one leaf, one bundle.
+    """
+    assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
+    assert {normal(site.authority().certificate)} == {bundle.ours for bundle in site.bundles()}
+
+
+def test_ensure_installs_from_nothing(site: Site) -> None:
+    """
+    With no more rights than the manifests grant, one run makes CA, bundle and leaf.
+    """
+    said = site.run("ensure")
+
+    assert_in_order(site)
+    assert "new CA: it is missing" in said
+    assert "new leaf: it is missing" in said
+
+
+def test_a_second_run_writes_nothing(site: Site) -> None:
+    """
+    A run where all is well leaves every object's version as it was.
+    """
+    site.run("ensure")
+    before = site.versions()
+    said = site.run("ensure")
+
+    assert before == site.versions()
+    assert "gpufence-certs: nothing to do\n" == said
+
+
+def test_applying_the_manifests_again_keeps_everything(site: Site) -> None:
+    """
+    An upgrade that applies the same manifests empties neither Secrets nor bundles.
+    """
+    site.run("ensure")
+    site.install()
+
+    assert_in_order(site)
+
+
+def test_ten_runs_at_once_agree(site: Site) -> None:
+    """
+    Ten runs that start together from nothing end in one CA, one leaf and one bundle.
+    """
+    processes = [site.start("ensure") for _ in range(10)]
+    said = [process.communicate(timeout=PROGRAM_SECONDS)[0] for process in processes]
+
+    assert [0] * 10 == [process.returncode for process in processes], said
+    assert 1 == sum("new CA" in text for text in said)
+    assert 1 == sum("new leaf" in text for text in said)
+    assert_in_order(site)
+
+
+def test_ten_rotations_at_once_agree(site: Site) -> None:
+    """
+    Ten rotations of the CA that start together replace it, and end in one that is trusted.
+    """
+    site.run("ensure")
+    before = site.authority()
+    processes = [site.start("rotate", "--ca", GPUFENCE_CERTS_WAIT_SECONDS="0") for _ in range(10)]
+    said = [process.communicate(timeout=PROGRAM_SECONDS)[0] for process in processes]
+
+    assert [0] * 10 == [process.returncode for process in processes], said
+    assert before != site.authority()
+    assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
+    assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
+
+
+def test_the_program_reads_no_other_secret(site: Site) -> None:
+    """
+    The account of the manifests cannot read, list or create any Secret but its two.
+    """
+    secrets = core("namespaces", site.namespace, "secrets")
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}}
+    site.client.post(secrets, other)
+    with connect(ClientSettings(kubeconfig=str(site.kubeconfig))) as client:
+        client.get(f"{secrets}/{CA_SECRET}")
+        for attempt in (
+            lambda: client.get(f"{secrets}/other"),
+            lambda: client.get(secrets),
+            lambda: client.post(secrets, {**other, "metadata": {"name": "another"}}),
+            lambda: client.delete(f"{secrets}/{CA_SECRET}"),
+            lambda: client.delete(CONFIGURATION),
+        ):
+            with pytest.raises(ForbiddenError):
+                attempt()
+
+
+def test_a_deleted_secret_is_asked_for(site: Site) -> None:
+    """
+    Where a Secret is gone the run ends with its name and the remedy, since it may not create it.
+    """
+    site.client.delete(site.path(CA_SECRET))
+    said = site.run("ensure", code=1)
+
+    assert f"secret {site.namespace}/{CA_SECRET} does not exist; apply the manifests" in said
+
+
+DAMAGES: dict[str, tuple[str, dict[str, bytes | None], str]] = {
+    "emptied": (TLS_SECRET, {"tls_crt": None, "tls_key": None}, "new leaf: it is missing"),
+    "half": (TLS_SECRET, {"tls_key": None}, "new leaf: it cannot be read"),
+    "junk": (TLS_SECRET, {"tls_crt": b"junk"}, "new leaf: it cannot be read"),
+    "mixed": (TLS_SECRET, {"tls_key": issue_ca(0).key}, "new leaf: its key does not match"),
+    "no ca.crt": (TLS_SECRET, {"ca_crt": None}, "new leaf: the CA beside it is not the one"),
+    "lost key": (CA_SECRET, {"tls_key": None}, "new CA: it cannot be read"),
+    "lost CA": (CA_SECRET, {"tls_crt": None, "tls_key": None}, "new CA: it is missing"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_heals_and_is_reported(site: Site, damage: str) -> None:
+    """
+    A damaged Secret is whole again after the next run, which says what was wrong.
+    """
+    name, data, word = DAMAGES[damage]
+    site.run("ensure")
+    site.put(name, **data)
+    said = site.run("ensure", GPUFENCE_CERTS_WAIT_SECONDS="0")
+
+    assert word in said
+    assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
+    assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
+
+
+@pytest.mark.parametrize(
+    ("age_days", "word"), [(91, "it has expired"), (61, "two thirds of its life are over")]
+)
+def test_an_old_leaf_is_renewed(site: Site, age_days: int, word: str) -> None:
+    """
+    A leaf that is due or has expired is renewed, and the run says which.
+    """
+    ca = issue_ca(time.time() - age_days * DAY)
+    old = issue_leaf(ca, site.names, time.time() - age_days * DAY)
+    site.put(CA_SECRET, tls_crt=ca.certificate, tls_key=ca.key)
+    site.put(TLS_SECRET, tls_crt=old.certificate, tls_key=old.key, ca_crt=ca.certificate)
+    said = site.run("ensure")
+
+    assert f"new leaf: {word}" in said
+    assert_in_order(site)
+
+
+def test_a_foreign_leaf_is_replaced(site: Site) -> None:
+    """
+    A leaf that another CA has signed is replaced, and the run says so.
+    """
+    site.run("ensure")
+    other = issue_ca(time.time())
+    leaf = issue_leaf(other, site.names, time.time())
+    site.put(TLS_SECRET, tls_crt=leaf.certificate, tls_key=leaf.key, ca_crt=other.certificate)
+    said = site.run("ensure", GPUFENCE_CERTS_WAIT_SECONDS="0")
+
+    assert "new leaf: another CA has signed it" in said
+
+
+def test_a_lost_ca_key_keeps_the_old_ca_trusted(site: Site) -> None:
+    """
+    After the CA's key was lost both CAs are trusted until the replicas serve the new leaf.
+    """
+    site.run("ensure")
+    old = site.authority().certificate
+    site.put(CA_SECRET, tls_key=None)
+    said = site.run("ensure", GPUFENCE_CERTS_WAIT_SECONDS="0")
+
+    assert "the old CA stays trusted until a later run" in said
+    assert all(bundle.trusts(old) for bundle in site.bundles())
+    assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
+
+
+def test_status_shows_a_table(site: Site) -> None:
+    """
+    Status says of every part how it stands, and ends with 0 where all is well.
+    """
+    site.run("ensure")
+    said = site.run("status")
+
+    assert ["WHAT", "CA", "leaf"] == [line.split()[0] for line in said.splitlines()[:3]]
+    assert "cap.pods.gpufence.io      trusts the CA" in said
+
+
+@pytest.mark.parametrize(("left_days", "code"), [(15, 0), (13, 1)])
+def test_status_alarms_within_fourteen_days(site: Site, left_days: int, code: int) -> None:
+    """
+    Status ends with 1 once the leaf expires within 14 days.
+    """
+    then = time.time() - (90 - left_days) * DAY
+    ca = issue_ca(then)
+    leaf = issue_leaf(ca, site.names, then)
+    site.put(CA_SECRET, tls_crt=ca.certificate, tls_key=ca.key)
+    site.put(TLS_SECRET, tls_crt=leaf.certificate, tls_key=leaf.key, ca_crt=ca.certificate)
+    trust = [
+        {"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": encoded(ca)}
+        for at in range(len(site.bundles()))
+    ]
+    site.client.patch(CONFIGURATION, trust)
+
+    site.run("status", code=code)
+
+
+def test_status_of_nothing_alarms(site: Site) -> None:
+    """
+    Before the first run status ends with 1.
+    """
+    assert "missing" in site.run("status", code=1)
+
+
+def test_mistakes_in_the_call_end_with_2(site: Site) -> None:
+    """
+    Unreadable settings are named, and end the program before it asks anybody.
+    """
+    said = site.run("ensure", code=2, GPUFENCE_CERTS_ADDRESSES="here")
+
+    assert 'GPUFENCE_CERTS_ADDRESSES: "here" is no IP address' in said
+
+
+def test_openssl_accepts_the_chain(site: Site, tmp_path: Path) -> None:
+    """
+    OpenSSL's own command verifies the stored leaf strictly, for the Service's name and no other.
+    """
+    site.run("ensure")
+    for name, text in site.secret(TLS_SECRET).items():
+        (tmp_path / name).write_bytes(text)
+    verify = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", "ca.crt"]
+    results = [
+        subprocess.run(
+            [*verify, "-verify_hostname", name, "tls.crt"],
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        ).returncode
+        for name in (site.names.verified, Names("other", site.namespace).verified)
+    ]
+
+    assert [0, 2] == results

@@ -1,0 +1,216 @@
+"""
+Rotations and crashes while pods are created without a pause through the real webhook.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from certs.bundle import normal
+from certs.renewal import Keep, decide
+from gpufence.names import CA_SECRET, MODE, TLS_SECRET, WEBHOOK_CONFIGURATION
+from kube import PatchType, core
+from tests.http.webhook.process import Webhook
+from tests.integration.certs.kubelet import Kubelet
+from tests.integration.certs.load import Load
+from tests.integration.certs.site import CONFIGURATION, LOOPBACK, Site
+from tests.integration.webhook.objects import gpu_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.integration.certs.load import Count
+
+PATIENCE_SECONDS = 30.0
+SCENES: dict[str, tuple[str, ...]] = {
+    "leaf": (TLS_SECRET,),
+    "ca": (CA_SECRET, WEBHOOK_CONFIGURATION, TLS_SECRET, WEBHOOK_CONFIGURATION),
+}
+
+
+class Stage:
+    """
+    Everything in motion: API server, webhook, kubelet and people who create pods.
+    """
+
+    def __init__(self, site: Site, webhook: Webhook, team: str) -> None:
+        self.site = site
+        self.team = team
+        self.endpoints = ("--endpoints", f"{LOOPBACK}:{webhook.port}")
+
+    def ensure(self) -> str:
+        return self.site.run("ensure", *self.endpoints)
+
+    def load(self) -> Load:
+        return Load(self.site.client, self.team)
+
+    def is_seen(self) -> bool:
+        """
+        Tell whether a pod that is only tried out comes back rewritten.
+        """
+        path = core("namespaces", self.team, "pods")
+        tried = self.site.client.post(path, gpu_pod("tried"), {"dryRun": "All"})
+        return bool(tried["metadata"].get("annotations"))
+
+    def assert_settled(self) -> None:
+        """
+        One CA, its leaf, and every hook trusting that CA alone.
+        """
+        site = self.site
+        assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
+        assert {normal(site.authority().certificate)} == {item.ours for item in site.bundles()}
+
+
+@pytest.fixture
+def stage(site: Site, tmp_path: Path) -> Iterator[Stage]:
+    """
+    Install from nothing: the webhook waits for its certificate, which one run brings.
+    """
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    team = f"team-{site.namespace}"
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": team, "labels": {MODE: "cap"}},
+    }
+    site.client.post(core("namespaces"), namespace)
+    trust = ssl.create_default_context()
+    with (
+        Webhook(folder, trust, GPUFENCE_TLS_POLL_SECONDS="0.2") as webhook,
+        Kubelet(site.client, site.path(TLS_SECRET), folder),
+    ):
+        site.aim(webhook.port)
+        made = Stage(site, webhook, team)
+        made.ensure()
+        wait_until(made.is_seen)
+        yield made
+    site.client.delete(core("namespaces", team))
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it never became so"
+        time.sleep(0.05)
+
+
+def assert_nothing_lost(count: Count, least: int) -> None:
+    assert [] == count.failed
+    assert [] == count.missed
+    assert least <= count.made
+
+
+@pytest.mark.parametrize("kind", ["leaf", "ca"])
+def test_a_rotation_loses_no_pod(stage: Stage, kind: str) -> None:
+    """
+    A rotation under load fails no creation and hides no pod from the webhook.
+    """
+    before = stage.site.leaf()
+    with stage.load() as load:
+        stage.site.run("rotate", f"--{kind}", *stage.endpoints)
+
+    assert_nothing_lost(load.count, least=50)
+    assert before != stage.site.leaf()
+    stage.assert_settled()
+
+
+@pytest.mark.parametrize("kind", ["leaf", "ca"])
+def test_a_crash_after_any_write_loses_no_pod(stage: Stage, kind: str) -> None:
+    """
+    A rotation that is killed after its first, second, ... last write loses nothing, and the next
+    run finishes what was begun.
+    """
+    with stage.load() as load:
+        for number in range(1, len(SCENES[kind]) + 1):
+            done = stage.site.run_and_kill(number, "rotate", f"--{kind}", *stage.endpoints)
+
+            assert SCENES[kind][:number] == tuple(done)
+            stage.ensure()
+            stage.assert_settled()
+
+    assert_nothing_lost(load.count, least=100)
+
+
+def test_crashes_of_the_runs_that_recover_lose_no_pod(stage: Stage) -> None:
+    """
+    After a CA rotation died, runs that die after each of their own writes still lose nothing.
+    """
+    with stage.load() as load:
+        stage.site.run_and_kill(1, "rotate", "--ca", *stage.endpoints)
+        while stage.site.run_and_kill(1, "ensure", *stage.endpoints):
+            continue
+        stage.assert_settled()
+
+    assert_nothing_lost(load.count, least=100)
+
+
+def test_rotations_at_once_lose_no_pod(stage: Stage) -> None:
+    """
+    Five rotations of the CA at the same time lose nothing, and end in one CA.
+    """
+    with stage.load() as load:
+        runs = [stage.site.start("rotate", "--ca", *stage.endpoints) for _ in range(5)]
+        said = [run.communicate(timeout=PATIENCE_SECONDS * 2)[0] for run in runs]
+        stage.ensure()
+
+    assert [0] * 5 == [run.returncode for run in runs], said
+    assert_nothing_lost(load.count, least=100)
+    stage.assert_settled()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_install_that_died_is_finished_by_the_next(site: Site, number: int) -> None:
+    """
+    An install that is killed after its first, second or third write is completed by the next run.
+    """
+    expected = [CA_SECRET, WEBHOOK_CONFIGURATION, TLS_SECRET][:number]
+
+    assert expected == site.run_and_kill(number, "ensure")
+    site.run("ensure")
+    assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
+    assert {normal(site.authority().certificate)} == {item.ours for item in site.bundles()}
+
+
+DAMAGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "lost CA key": (CA_SECRET, {"tls_key": None}),
+    "lost CA": (CA_SECRET, {"tls_crt": None, "tls_key": None}),
+    "junk leaf": (TLS_SECRET, {"tls_crt": b"junk"}),
+    "half a leaf": (TLS_SECRET, {"tls_key": None}),
+    "all of the leaf": (TLS_SECRET, {"tls_crt": None, "tls_key": None, "ca_crt": None}),
+}
+
+
+def test_damage_and_healing_lose_no_pod(stage: Stage) -> None:
+    """
+    Secrets that are damaged under load, and healed by a run, lose no pod.
+    """
+    with stage.load() as load:
+        for name, data in DAMAGES.values():
+            stage.site.put(name, **data)
+            stage.ensure()
+            stage.assert_settled()
+
+    assert_nothing_lost(load.count, least=100)
+
+
+def test_losses_would_show(stage: Stage) -> None:
+    """
+    Without the CA in the bundles pods do miss the webhook, until a run restores it.
+    """
+    hooks = len(stage.site.bundles())
+    empty = [
+        {"op": "remove", "path": f"/webhooks/{number}/clientConfig/caBundle"}
+        for number in range(hooks)
+    ]
+    stage.site.client.patch(CONFIGURATION, empty, PatchType.JSON)
+    wait_until(lambda: not stage.is_seen())
+    stage.ensure()
+    wait_until(stage.is_seen)
+
+    stage.assert_settled()

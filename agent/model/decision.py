@@ -1,0 +1,157 @@
+"""
+PURE. What the judge decides in one tick: for every fenced pod and card what is done, and why.
+
+The same value feeds evictions, events, metrics, logs and the snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.model.pod import PodOnNode
+    from agent.model.use import CardUse, PodUse
+
+
+class Outcome(StrEnum):
+    """
+    Why a pod is acted on or not, from harmless to final.
+    """
+
+    IDLE = "idle"  # holds no memory on any card
+    UNKNOWN = "unknown"  # its use, or part of it, cannot be read
+    UNDECLARED = "undeclared"  # nothing says what it may hold
+    WITHIN = "within"  # at most its limit and the report margin
+    UNCONFIRMED = "unconfirmed"  # over only by processes that one list alone has shown
+    TOLERATED = "tolerated"  # over its limit, by less than the margin for eviction
+    NOT_RENEWED = "not renewed"  # over in a list of the past; the next one decides
+    MPS = "mps"  # on a card whose clients cannot be told apart
+    NOT_ENFORCED = "not enforced"  # an implied limit in a namespace that did not ask for those
+    EXEMPT = "exempt"  # never evicted, whatever it holds
+    ONLY_WHEN_SHORT = "only when short"  # by the operator's word, while no neighbour is hurt
+    UNINJECTED = "uninjected"  # the webhook never saw it: evicted only to cure a shortage
+    GRACE = "grace"  # just started
+    HOLDING = "holding"  # not over for long enough
+    WOULD_EVICT = "would evict"  # in evict mode it would go now
+    TERMINATING = "terminating"  # is going already
+    BRAKED = "braked"  # would go now, but for a brake
+    BACKING_OFF = "backing off"  # its eviction was refused a moment ago
+    QUEUED = "queued"  # would go now, but another one goes first
+    STUCK = "stuck"  # over, terminating, and does not end
+    EVICT = "evict"  # goes now
+
+
+class Brake(StrEnum):
+    """
+    What stops evictions that are due otherwise.
+    """
+
+    START = "the agent has just started"
+    STALE_PODS = "the API server is out of reach"
+    SUSPENDED = "more than half of the fenced pods are over their limits at once"
+    TERMINATING = "another pod on the card is terminating"
+    NODE_CAP = "this node has had its evictions of the minute"
+    NAMESPACE_CAP = "the namespace has had its evictions of the minute on this node"
+
+
+class Action(StrEnum):
+    """
+    How a pod is made to go.
+    """
+
+    EVICT = "evict"  # the Eviction API
+    EVICT_JOB = "evict-job"  # allowed as an Eviction, then deleted: it counts as a failure
+    DELETE = "delete"  # a budget has shielded it for long enough
+    KILL = "kill"  # its processes, since the API cannot hurry it
+
+
+@dataclass(frozen=True, slots=True)
+class Ineffective:
+    """
+    A process that holds more than its framework was told it may.
+    """
+
+    container: str
+    pid: int
+    used_bytes: int
+    allowed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerExcess:
+    """
+    A container over its part of the pod's limit.
+    """
+
+    container: str
+    used_bytes: int
+    part_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    One fenced pod on one card; a pod that holds nothing has one verdict and no card.
+
+    `over` says whether the report threshold is passed for certain, `over_seconds` for how long that
+    has been so. `due_seconds` is the least time over that is still missing, where time is all that
+    is. `by_shortage` marks a verdict that only the shortage of the card makes due.
+    """
+
+    pod: PodOnNode
+    outcome: Outcome
+    card: CardUse | None = None
+    use: PodUse | None = None
+    limit_bytes: int | None = None
+    over: bool = False
+    over_seconds: float = 0.0
+    due_seconds: float | None = None
+    short: bool = False
+    by_shortage: bool = False
+    brake: Brake | None = None
+    action: Action | None = None
+    containers_over: tuple[ContainerExcess, ...] = ()
+    ineffective: tuple[Ineffective, ...] = ()
+
+    @property
+    def excess_bytes(self) -> int:
+        """
+        Return what the pod holds above its limit for certain.
+        """
+        counted = None if self.use is None else self.use.counted_bytes
+        if counted is None or self.limit_bytes is None:
+            return 0
+        return max(counted - self.limit_bytes, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CardFinding:
+    """
+    One card: the limits of the pods that hold memory on it, and what belongs to nobody.
+
+    `unattributed_bytes` is set once it is worth saying.
+    """
+
+    card: CardUse
+    committed_bytes: int
+    overcommitted: bool
+    unattributed_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """
+    One tick. `acts` are the verdicts to carry out, worst first, each with its action; `suspects`
+    are the cards whose processes the next sample must list.
+    """
+
+    at: float
+    verdicts: tuple[Verdict, ...]
+    acts: tuple[Verdict, ...]
+    brake: Brake | None
+    suspects: frozenset[str]
+    findings: Mapping[str, CardFinding]

@@ -1,0 +1,108 @@
+"""
+PURE. What the judge remembers from one tick to the next: small, bounded, replaced as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.mode import Mode
+
+Lineage: TypeAlias = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """
+    Time over a threshold, leaking.
+
+    `over` is what the last sample said; None: nothing certain. `since` is when it last left empty.
+    """
+
+    level_seconds: float = 0.0
+    over: bool | None = None
+    at: float = 0.0
+    since: float | None = None
+
+
+EMPTY = Bucket()
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """
+    One pod on one card: a bucket for each threshold of the limit they were filled under.
+    """
+
+    limit_bytes: int
+    report: Bucket = EMPTY
+    hold: Bucket = EMPTY
+    short: Bucket = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """
+    Evictions of a pod that the API server refused, and when to ask again.
+    """
+
+    count: int = 0
+    while_short: int = 0
+    retry_at: float = 0.0
+
+
+NO_REFUSALS = Refusals()
+
+
+@dataclass(frozen=True, slots=True)
+class PodMemory:
+    """
+    One pod. `first_seen_at` is its first sample on any card since its mode last rose.
+    """
+
+    mode: Mode
+    first_seen_at: float | None = None
+    refusals: Refusals = NO_REFUSALS
+    watches: Mapping[str, Watch] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """
+    How often a lineage was evicted from this node, and when last.
+    """
+
+    count: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """
+    One eviction, for the caps per minute.
+    """
+
+    at: float
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """
+    All of it; a new agent begins with its start time alone.
+
+    `listed` is the last list judged of each card. `terminating` says since when a pod is on its way
+    out, by its own word or because its eviction was accepted.
+    """
+
+    started_at: float
+    pods: Mapping[str, PodMemory] = field(default_factory=dict)
+    listed: Mapping[str, float] = field(default_factory=dict)
+    terminating: Mapping[str, float] = field(default_factory=dict)
+    evicted: tuple[Evicted, ...] = ()
+    offences: Mapping[Lineage, Offence] = field(default_factory=dict)
+    unattributed: Mapping[str, Bucket] = field(default_factory=dict)

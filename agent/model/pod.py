@@ -1,0 +1,130 @@
+"""
+PURE. The pods of this node, as the API server knows them and as far as their GPU memory goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from agent.model.owner import Owner
+    from gpufence.mode import Mode
+
+JOB = "Job"
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """
+    Who makes more pods like this one.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodLimit:
+    """
+    What a pod may hold on one card, and its containers' parts of that, as far as they have any.
+    """
+
+    limit_bytes: int
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """
+    What a container's framework was told, and the reserve each process holds beside it.
+    """
+
+    cap_bytes: int
+    reserve_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodOnNode:
+    """
+    One pod.
+
+    `mode` is the lower of what its namespace asks for and what the kill switch allows, None where
+    the namespace is not fenced. `limits` are by card UUID; without any, `undeclared` says why. A
+    limit that is not `enforced` is reported only. `exempt` says why this pod is never evicted.
+    `static_uid` is the UID a static pod's cgroup carries. No decision looks at `labels`.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    mode: Mode | None
+    limits: Mapping[str, PodLimit] = field(default_factory=dict)
+    undeclared: str = ""
+    enforced: bool = True
+    injected: bool = True
+    terminating: bool = False
+    exempt: str = ""
+    static_uid: str = ""
+    containers: Mapping[str, str] = field(default_factory=dict)
+    controller: Controller | None = None
+    caps: Mapping[str, Cap] = field(default_factory=dict)
+    grace_seconds: int = 30
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def of_job(self) -> bool:
+        return self.controller is not None and self.controller.kind == JOB
+
+    @property
+    def lineage(self) -> tuple[str, str, str]:
+        """
+        Return what stays when the pod is replaced: its controller, or its own name.
+        """
+        if self.controller is None:
+            return self.namespace, "Pod", self.name
+        return self.namespace, self.controller.kind, self.controller.uid
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOnNode:
+    """
+    All pods of this node; `fresh` is False while the API server is out of reach or the kill switch
+    cannot be read.
+    """
+
+    by_uid: Mapping[str, PodOnNode]
+    by_cgroup: Mapping[str, PodOnNode]
+    by_container: Mapping[str, PodOnNode]
+    fresh: bool = True
+
+    def find(self, owner: Owner | None) -> tuple[PodOnNode, str] | None:
+        """
+        Return the pod and the container's name, if the API server confirms both.
+        """
+        if owner is None or owner.container_id is None:
+            return None
+        if owner.pod_uid is None:
+            pod = self.by_container.get(owner.container_id)
+        else:
+            pod = self.by_cgroup.get(owner.pod_uid)
+        name = None if pod is None else pod.containers.get(owner.container_id)
+        return None if pod is None or name is None else (pod, name)
+
+
+def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode:
+    """
+    Index the pods; once per change, not per tick.
+    """
+    known = tuple(pods)
+    by_uid = {pod.uid: pod for pod in known}
+    return PodsOnNode(
+        by_uid=by_uid,
+        by_cgroup={**by_uid, **{pod.static_uid: pod for pod in known if pod.static_uid}},
+        by_container={item: pod for pod in known for item in pod.containers},
+        fresh=fresh,
+    )

@@ -1,0 +1,88 @@
+"""
+PURE. What one look at the cards showed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpufence.cards import Card
+
+
+@dataclass(frozen=True, slots=True)
+class CardMemory:
+    """
+    A card's own account; `used_bytes` may or may not hold what the driver reserves.
+    """
+
+    total_bytes: int
+    used_bytes: int
+    free_bytes: int
+    reserved_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """
+    One process on one card; None where the driver does not say how much it holds.
+    """
+
+    pid: int
+    used_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessList:
+    """
+    A card's processes, by PID.
+
+    `listed_at` is read before the driver is asked: whoever started later cannot be in the list. A
+    card whose list was not renewed keeps the old one with the old time.
+    """
+
+    listed_at: float
+    processes: tuple[GpuProcess, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CardSample:
+    """
+    One card at one moment: None where it could not be read, with the reason in `trouble`.
+
+    `mps` marks a card with MPS clients, whose memory nobody can tell apart for sure.
+    """
+
+    card: Card
+    memory: CardMemory | None
+    processes: ProcessList | None
+    mps: bool = False
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """
+    All cards of the node, those that cannot be read included.
+    """
+
+    taken_at: float
+    cards: tuple[CardSample, ...]
+
+
+def merged(*lists: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:
+    """
+    Merge the compute, graphics and MPS lists of a card: the largest figure of each PID.
+
+    The lists show the same memory again, and so does a list that names a PID twice: adding would
+    count it double. A figure missing anywhere makes that process unknown.
+    """
+    found: dict[int, int | None] = {}
+    for item in (item for each in lists for item in each):
+        known = found.get(item.pid, 0)
+        unknown = known is None or item.used_bytes is None
+        found[item.pid] = None if unknown else max(known or 0, item.used_bytes or 0)
+    return tuple(GpuProcess(pid, used) for pid, used in sorted(found.items()))

@@ -1,0 +1,144 @@
+"""
+PURE. What the cards say, what the kernel says and what the API server says, put together.
+
+A process is a pod's only if all three agree; otherwise it is nobody's, shown and never evicted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agent.model.use import CardUse, NodeUse, PodUse, ProcessUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from agent.model.owner import Occupant
+    from agent.model.pod import PodsOnNode
+    from agent.model.sample import CardSample, ProcessList, Sample
+
+MPS_SERVER: Final = "nvidia-cuda-mps"  # what the kernel keeps of nvidia-cuda-mps-server
+
+
+def attribute(
+    sample: Sample,
+    occupants: Mapping[int, Occupant],
+    pods: PodsOnNode,
+    before: NodeUse | None = None,
+) -> NodeUse:
+    """
+    Tell what each pod holds on each card.
+
+    `occupants` need to cover the lists that are new since `before`; a list that was not renewed
+    keeps the processes it had, and their owners, but meets the pods of today.
+    """
+    past = {} if before is None else before.cards
+    cards = (_card(card, occupants, pods, past.get(card.card.uuid)) for card in sample.cards)
+    return NodeUse(sample.taken_at, {use.card.uuid: use for use in cards})
+
+
+def _card(
+    sample: CardSample,
+    occupants: Mapping[int, Occupant],
+    pods: PodsOnNode,
+    before: CardUse | None,
+) -> CardUse:
+    listed = sample.processes
+    if listed is None:
+        return _unknown(sample, pods, before)
+    if before is not None and before.listed_at == listed.listed_at:
+        seen: Iterable[ProcessUse] = before.processes
+    else:
+        seen = _seen(listed, occupants, before)
+    processes = tuple(_owned(item, pods, mps=sample.mps) for item in seen)
+    return CardUse(
+        card=sample.card,
+        memory=sample.memory,
+        listed_at=listed.listed_at,
+        mps=sample.mps,
+        pods=_by_pod(processes),
+        processes=processes,
+        unattributed_bytes=_total(item for item in processes if not item.pod_uid),
+    )
+
+
+def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> CardUse:
+    """
+    Keep the names of those who held memory: what they hold now is unknown, not nothing.
+    """
+    held = () if before is None else before.pods
+    return CardUse(
+        card=sample.card,
+        memory=sample.memory,
+        listed_at=None,
+        mps=sample.mps,
+        pods={uid: PodUse(uid, None, None) for uid in held if uid in pods.by_uid},
+        processes=(),
+        unattributed_bytes=None,
+    )
+
+
+def _seen(
+    listed: ProcessList, occupants: Mapping[int, Occupant], before: CardUse | None
+) -> Iterable[ProcessUse]:
+    """
+    Meet a new list: who started after it is not the one it names.
+    """
+    earlier = {} if before is None else {item.pid: item.occupant for item in before.processes}
+    for process in listed.processes:
+        occupant = occupants.get(process.pid)
+        if occupant is not None and occupant.started_by > listed.listed_at:
+            occupant = None
+        confirmed = occupant is not None and _same(occupant, earlier.get(process.pid))
+        yield ProcessUse(process.pid, process.used_bytes, occupant, confirmed=confirmed)
+
+
+def _same(occupant: Occupant, earlier: Occupant | None) -> bool:
+    """
+    Compare all but the name, which a process may change as it likes.
+    """
+    return occupant is earlier or (
+        earlier is not None
+        and occupant.started_ticks == earlier.started_ticks
+        and occupant.owner == earlier.owner
+    )
+
+
+def _owned(item: ProcessUse, pods: PodsOnNode, *, mps: bool) -> ProcessUse:
+    occupant = item.occupant
+    servant = mps and occupant is not None and occupant.command == MPS_SERVER
+    found = None if occupant is None or servant else pods.find(occupant.owner)
+    uid, container = ("", "") if found is None else (found[0].uid, found[1])
+    if (uid, container) == (item.pod_uid, item.container):
+        return item
+    return ProcessUse(item.pid, item.used_bytes, occupant, uid, container, item.confirmed)
+
+
+def _by_pod(processes: tuple[ProcessUse, ...]) -> dict[str, PodUse]:
+    held: dict[str, list[ProcessUse]] = {}
+    for item in processes:
+        if item.pod_uid:
+            held.setdefault(item.pod_uid, []).append(item)
+    return {uid: _pod(uid, items) for uid, items in held.items()}
+
+
+def _pod(uid: str, items: list[ProcessUse]) -> PodUse:
+    used = _total(items)
+    if used is None:
+        return PodUse(uid, None, None, tuple(items))
+    counted = 0
+    containers: dict[str, int] = {}
+    for item in items:
+        if item.confirmed and item.used_bytes is not None:
+            counted += item.used_bytes
+            containers[item.container] = containers.get(item.container, 0) + item.used_bytes
+    return PodUse(uid, used, counted, tuple(items), containers)
+
+
+def _total(items: Iterable[ProcessUse]) -> int | None:
+    total = 0
+    for item in items:
+        if item.used_bytes is None:
+            return None
+        total += item.used_bytes
+    return total

@@ -1,0 +1,11 @@
+"""
+PURE. Who has to go, and why: a file for each reason, put together in `judge.py`.
+
+The loop calls `judge` once a tick, `objection` right before each act and `settle` after it.
+"""
+
+from agent.judge.judge import judge
+from agent.judge.recheck import objection
+from agent.judge.settle import Answer, Result, settle
+
+__all__ = ["Answer", "Result", "judge", "objection", "settle"]

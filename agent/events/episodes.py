@@ -1,0 +1,140 @@
+"""
+PURE. How often the same thing is said: once, and then a count every five minutes while it lasts.
+
+Kubernetes' own recorders damp in the client, and Python has none. What is kept is small, bounded
+and a value: damping is a function of what was said before, what is to say now, and the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from agent.events.notice import Notice
+
+Key: TypeAlias = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damping:
+    repeat_seconds: float = 300.0
+    """
+    From one count to the next; an episode ends after as long without cause.
+    """
+
+    burst: int = 50
+    """
+    New Events that may be written at once: a node's pods and their owners, most of them.
+    """
+
+    refill_seconds: float = 5.0
+    """
+    One more new Event may be written after so long; more are dropped, not queued.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """
+    `serial` names the Event to be patched, `count` what it says by now.
+    """
+
+    serial: int
+    count: int
+    said_at: float
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """
+    All running episodes, the next serial, and how many new Events may be written.
+
+    `allowance` is None before the first notice: then the whole burst is there.
+    """
+
+    running: Mapping[Key, Episode] = field(default_factory=dict)
+    next_serial: int = 1
+    allowance: float | None = None
+    at: float = 0.0
+    dropped: int = 0
+
+
+NO_EPISODES = Episodes()
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """
+    Write a new Event with a count of one.
+    """
+
+    serial: int
+    notice: Notice
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """
+    Set the count, message and last time of the Event that `serial` was created for.
+    """
+
+    serial: int
+    count: int
+    notice: Notice
+
+
+def damped(
+    episodes: Episodes, notices: Iterable[Notice], now: float, damping: Damping
+) -> tuple[tuple[Create | Patch, ...], Episodes]:
+    """
+    Turn notices into what is to be written, and remember it.
+
+    A notice dropped for want of allowance has begun no episode: it is written later if it lasts.
+    """
+    running = {
+        key: item
+        for key, item in episodes.running.items()
+        if now - item.seen_at < damping.repeat_seconds
+    }
+    serial, dropped = episodes.next_serial, episodes.dropped
+    allowance = _refilled(episodes, now, damping)
+    writes: list[Create | Patch] = []
+    for notice in notices:
+        key = _key(notice)
+        episode = running.get(key)
+        if episode is not None:
+            running[key], patch = _continued(episode, notice, now, damping)
+            writes += patch
+        elif allowance >= 1.0:
+            allowance -= 1.0
+            running[key] = Episode(serial, 1, now, now)
+            writes.append(Create(serial, notice))
+            serial += 1
+        else:
+            dropped += 1
+    return tuple(writes), Episodes(running, serial, allowance, now, dropped)
+
+
+def _continued(
+    episode: Episode, notice: Notice, now: float, damping: Damping
+) -> tuple[Episode, list[Patch]]:
+    if now - episode.said_at < damping.repeat_seconds:
+        return Episode(episode.serial, episode.count, episode.said_at, now), []
+    count = episode.count + 1
+    return Episode(episode.serial, count, now, now), [Patch(episode.serial, count, notice)]
+
+
+def _refilled(episodes: Episodes, now: float, damping: Damping) -> float:
+    if episodes.allowance is None:
+        return float(damping.burst)
+    gained = max(now - episodes.at, 0.0) / damping.refill_seconds
+    return min(episodes.allowance + gained, float(damping.burst))
+
+
+def _key(notice: Notice) -> Key:
+    about = notice.regarding
+    return notice.reason, about.kind, about.uid, notice.topic

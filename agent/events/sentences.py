@@ -1,0 +1,209 @@
+"""
+PURE. Every sentence of the agent, each made by a function with a name, and asserted once.
+
+Each says who holds how much where, what the limit is, since when, by how many processes, and what
+to do about it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.events.notice import Notice, about_node, about_pod, one_line
+from agent.events.words import (
+    card_words,
+    clipped,
+    holds,
+    limit_mebibytes,
+    listed,
+    mebibytes,
+    processes,
+    seconds,
+    where,
+)
+from agent.model.decision import Outcome
+from gpufence import names
+from gpufence.mode import Mode
+
+if TYPE_CHECKING:
+    from agent.model.decision import Brake, CardFinding, ContainerExcess, Ineffective, Verdict
+
+_LESS_OR_MORE = f"let the framework use less, or raise {names.MEMORY} or the requested amount"
+
+
+def limit_exceeded(verdict: Verdict) -> tuple[Notice, ...]:
+    return _on_pod(
+        names.LIMIT_EXCEEDED,
+        verdict,
+        f"{_held(verdict)}; {_what_follows(verdict)}; {_LESS_OR_MORE}",
+    )
+
+
+def container_exceeded(verdict: Verdict, excess: ContainerExcess) -> tuple[Notice, ...]:
+    message = (
+        f"container {excess.container} holds {mebibytes(excess.used_bytes)} on {where(verdict)}, "
+        f"its part is {limit_mebibytes(excess.part_bytes)}, while the pod is within its limit of "
+        f"{limit_mebibytes(verdict.limit_bytes)}; nothing is evicted for that; "
+        f"set {names.MEMORY_OF_CONTAINER}{excess.container} to what it needs"
+    )
+    return _on_pod(names.LIMIT_EXCEEDED, verdict, message, topic=excess.container)
+
+
+def would_evict(verdict: Verdict) -> tuple[Notice, ...]:
+    mode = verdict.pod.mode
+    return _on_pod(
+        names.WOULD_EVICT,
+        verdict,
+        f"{_held(verdict)}; in mode evict the pod would be evicted now, in mode {mode} it stays; "
+        f"{_LESS_OR_MORE} before the namespace's {names.MODE} is raised",
+    )
+
+
+def evicted(verdict: Verdict) -> tuple[Notice, ...]:
+    why = " and the card is short of memory for others" if verdict.by_shortage else ""
+    return _on_pod(
+        names.EVICTED,
+        verdict,
+        f"evicted: {_held(verdict)}{why}; {_LESS_OR_MORE}",
+    )
+
+
+def eviction_blocked(verdict: Verdict, detail: str) -> tuple[Notice, ...]:
+    return _on_pod(
+        names.EVICTION_BLOCKED,
+        verdict,
+        f"{_held(verdict)}, and the API server refuses the eviction: "
+        f"{clipped(detail)}; it is asked again; "
+        "let exactly one PodDisruptionBudget match the pod and allow a disruption",
+    )
+
+
+def eviction_failed(verdict: Verdict, detail: str) -> tuple[Notice, ...]:
+    return _on_pod(
+        names.EVICTION_FAILED,
+        verdict,
+        f"{_held(verdict)}, and the eviction failed: {clipped(detail)}; it is tried again; "
+        "run gpufence-agent check on the node, or delete the pod",
+    )
+
+
+def termination_stuck(verdict: Verdict) -> tuple[Notice, ...]:
+    return _on_pod(
+        names.TERMINATION_STUCK,
+        verdict,
+        f"{_held(verdict)}; the pod is terminating and does not end, which the API cannot hurry; "
+        "end its processes on the node, or enable last-resort-kill",
+    )
+
+
+def cap_ineffective(verdict: Verdict, found: Ineffective) -> tuple[Notice, ...]:
+    message = (
+        f"process {found.pid} of container {found.container} holds {mebibytes(found.used_bytes)} "
+        f"on {where(verdict)}, its framework was told to stay within "
+        f"{limit_mebibytes(found.allowed_bytes)} with its context; its settings are ignored or "
+        f"overridden; see {names.PLAN} for what was set, and {names.WARNINGS} for what defeats it"
+    )
+    return _on_pod(names.CAP_INEFFECTIVE, verdict, message, topic=found.container)
+
+
+def undeclared(verdict: Verdict) -> tuple[Notice, ...]:
+    held = None if verdict.use is None else verdict.use.used_bytes
+    why = verdict.pod.undeclared or "no limit is known for this card"
+    return _on_pod(
+        names.UNDECLARED,
+        verdict,
+        f"{holds(verdict)} {mebibytes(held)} on {where(verdict)} by {processes(verdict)} "
+        f"without a limit: {clipped(why)}; request an amount of GPU memory, or set {names.MEMORY}",
+    )
+
+
+def overcommitted(node: str, found: CardFinding) -> Notice:
+    total = (
+        found.card.card.memory_bytes if found.card.memory is None else found.card.memory.total_bytes
+    )
+    message = (
+        f"the limits of the pods on {card_words(found.card.card)} add up to "
+        f"{mebibytes(found.committed_bytes)}, the card has {limit_mebibytes(total)}; nobody is "
+        "evicted for that; let one scheduler alone place GPU pods on this node"
+    )
+    return _on_node(names.OVERCOMMITTED, node, message, topic=found.card.card.uuid)
+
+
+def unattributed(node: str, found: CardFinding) -> Notice:
+    pids = [str(item.pid) for item in found.card.processes if not item.pod_uid]
+    message = (
+        f"processes that belong to no pod of this node hold {mebibytes(found.unattributed_bytes)} "
+        f"on {card_words(found.card.card)}: PID {listed(pids)}; "
+        "nobody is evicted for that; look at them with nvidia-smi and ps on the node, "
+        "or run gpufence-agent check"
+    )
+    return _on_node(names.UNATTRIBUTED, node, message, topic=found.card.card.uuid)
+
+
+def nvml_unavailable(node: str, trouble: str, stale_seconds: float) -> Notice:
+    return _on_node(
+        names.NVML_UNAVAILABLE,
+        node,
+        f"GPU memory has not been measured for {seconds(stale_seconds)}: {clipped(trouble)}; "
+        "nobody is evicted meanwhile; see the agent's log and the driver on the node",
+    )
+
+
+def eviction_suspended(node: str, brake: Brake, violating: int, fenced: int) -> Notice:
+    return _on_node(
+        names.EVICTION_SUSPENDED,
+        node,
+        f"evictions are suspended: {brake} ({violating} of {fenced}); rather a wrong unit or limit "
+        f"than so many offenders: compare the pods' {names.SUMMARY} with what they requested",
+    )
+
+
+def _held(verdict: Verdict) -> str:
+    use = verdict.use
+    held = None if use is None else use.counted_bytes
+    return (
+        f"{holds(verdict)} {mebibytes(held)} on {where(verdict)}, "
+        f"the pod's limit is {limit_mebibytes(verdict.limit_bytes)}, "
+        f"over for {seconds(verdict.over_seconds)} by {processes(verdict)}"
+    )
+
+
+def _what_follows(verdict: Verdict) -> str:
+    """
+    Say what a person may expect, by the reason that keeps the pod where it is.
+    """
+    lasting = {
+        Outcome.TOLERATED: "within the margin for eviction, so it stays",
+        Outcome.EXEMPT: f"it is never evicted: {clipped(verdict.pod.exempt)}",
+        Outcome.NOT_ENFORCED: "its limit is implied and not enforced, so it stays",
+        Outcome.MPS: "the card is shared through MPS, so it stays",
+        Outcome.ONLY_WHEN_SHORT: "it is evicted only when the card is short of memory",
+        Outcome.UNINJECTED: "the webhook never saw it, so it is evicted only to cure a shortage",
+        Outcome.TERMINATING: "it is terminating already",
+    }
+    if verdict.outcome in lasting:
+        return lasting[verdict.outcome]
+    if verdict.pod.mode is not Mode.EVICT:
+        return f"mode {verdict.pod.mode}: it stays"
+    return "it is evicted if this goes on"
+
+
+def _on_pod(reason: str, verdict: Verdict, message: str, *, topic: str = "") -> tuple[Notice, ...]:
+    """
+    Tell the pod and its controller; to the latter the pod is named, since it has many.
+    """
+    pod = verdict.pod
+    card = "" if verdict.card is None else verdict.card.card.uuid
+    itself, *owners = about_pod(pod)
+    key = f"{card}/{topic}"
+    return (
+        Notice(reason, itself, one_line(message), key),
+        *(
+            Notice(reason, owner, one_line(f"pod {pod.name}: {message}"), f"{pod.uid}/{key}")
+            for owner in owners
+        ),
+    )
+
+
+def _on_node(reason: str, node: str, message: str, *, topic: str = "") -> Notice:
+    return Notice(reason, about_node(node), one_line(message), topic)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from functools import lru_cache
 
-from gpufence.share import Terms, allowance, reserve_bytes, smallest_limit
+from gpufence.share import Allowance, Terms, allowance, reserve_bytes, smallest_limit
 from gpufence.wishes import Headroom
 
 _EXACT = 10**18  # finer than any fraction is written, so that the order of fractions is kept
@@ -51,14 +52,35 @@ class Reckoning:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """
-    L, C, T and A of one card.
+    L, C, T and A of one card; A exactly, so that a fraction of it is rounded once.
     """
 
     limit_bytes: int
     reserve_bytes: int
     card_bytes: int | None
-    allowance_bytes: int
-    starved: bool = False
+    may: Allowance
+
+    @property
+    def starved(self) -> bool:
+        return self.may.starved
+
+    @property
+    def allowance_bytes(self) -> int:
+        return self.may.bytes
+
+    @property
+    def ratio(self) -> Fraction:
+        """
+        Return A / T, exactly.
+        """
+        return Fraction(self.may.numerator, self.may.denominator * self.card)
+
+    @property
+    def fraction(self) -> str:
+        """
+        Return A / T as it is written for programs.
+        """
+        return self.may.fraction_of(self.card)
 
     @property
     def card(self) -> int:
@@ -115,8 +137,8 @@ def _figures(reckoning: Reckoning, met: Met, basis: Basis) -> Figures | None:
     if limit is None:
         return None
     if basis is Basis.SHARE:
-        part = min(limit, limit if card is None else card) // reckoning.processes
-        return Figures(limit, 0, card, max(part, 1))
+        part = min(limit, limit if card is None else card)
+        return Figures(limit, 0, card, Allowance(part, reckoning.processes, starved=False))
     tensorflow = basis is Basis.TENSORFLOW
     reserve = reckoning.reserve_override
     if reserve is None:
@@ -125,8 +147,9 @@ def _figures(reckoning: Reckoning, met: Met, basis: Basis) -> Figures | None:
     headroom = Headroom.FACTOR if tensorflow else reckoning.headroom
     terms = Terms(reserve, reckoning.processes, headroom)
     may = allowance(limit, limit if card is None else card, terms)
-    return Figures(limit, reserve, card, may.bytes, may.starved)
+    return Figures(limit, reserve, card, may)
 
 
 def _order(figures: Figures) -> int:
-    return figures.allowance_bytes * _EXACT // figures.card
+    may = figures.may
+    return may.numerator * _EXACT // (may.denominator * figures.card)

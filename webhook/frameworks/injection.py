@@ -8,13 +8,11 @@ here depends on its arguments alone, all of them plain values, and is remembered
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Form, Setting, write_container
-from gpufence.share import write_fraction
 from webhook.frameworks.ask import Ask, How, Injection, TooSmall, Word
 from webhook.frameworks.defeats import defeat
 from webhook.frameworks.figures import (
@@ -226,12 +224,12 @@ class _Work:
             if self.ask.args:
                 self.warnings.append(NO_ARGUMENT)
             return launch.told_by_us
-        if launch.within(Fraction(share.allowance_bytes, share.card)):
+        if launch.within(share.ratio):
             return True
         if self.ask.args and not launch.obstacle:
             self.told = self.ask.how is How.SET
             return True
-        text = write_fraction(share.allowance_bytes, share.card)
+        text = share.fraction
         self.warnings.append(server_unaware(launch, text, args=self.ask.args))
         return False
 

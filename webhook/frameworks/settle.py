@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from gpufence.plan import Done, Form
 from gpufence.quantity import MIB
-from gpufence.share import write_fraction
 from webhook.frameworks.table import FRACTIONS
 from webhook.frameworks.wanted import names_pytorch_fraction, ours, wanted, with_pytorch_fraction
 
@@ -57,9 +56,9 @@ def value_of(form: Form, figures: Figures) -> str:
     allowed = figures.allowance_bytes
     match form:
         case Form.FRACTION | Form.SHARE:
-            return write_fraction(allowed, figures.card)
+            return figures.fraction
         case Form.PYTORCH:
-            return ours(write_fraction(allowed, figures.card))
+            return ours(figures.fraction)
         case Form.MEBIBYTES:
             return str(max(allowed // MIB, 1))  # zero would be no limit
         case Form.JULIA:
@@ -83,9 +82,7 @@ def _smaller(form: Form, figures: Figures, user: str | None) -> Settled:
         fraction = value_of(Form.FRACTION, figures)
         return Settled(with_pytorch_fraction(user, fraction), Done.SET, figures)
     asked = wanted(form, user, figures.card_bytes)
-    allowed = Fraction(figures.allowance_bytes)
-    if form in FRACTIONS:
-        allowed /= figures.card
+    allowed = figures.ratio if form in FRACTIONS else Fraction(figures.allowance_bytes)
     if asked is not None and asked <= allowed:
         return Settled(user, Done.KEPT, figures)
     text = value_of(form, figures)

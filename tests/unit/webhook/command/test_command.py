@@ -1,0 +1,203 @@
+"""
+The `rewrite` command, as a person and as a pipeline call it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+import pytest
+import yaml
+
+from gpufence.errors import GpufenceError
+from tests.builders import container, gpushare, pod
+from webhook.command import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+T4 = ("--card", "15360Mi", "--compute-capability", "7.5")
+
+
+def call(text: str, *arguments: str, environ: dict[str, str] | None = None) -> tuple[int, str]:
+    out = io.StringIO()
+    code = main(["-f", "-", *arguments], environ or {}, io.StringIO(text), out)
+    return code, out.getvalue()
+
+
+def manifest(kind: str, *path: str, api: str = "apps/v1") -> dict[str, Any]:
+    """
+    Build a controller whose pod template stands at a path.
+    """
+    found: dict[str, Any] = {"apiVersion": api, "kind": kind, "metadata": {"name": "trainer"}}
+    inner = found
+    for key in path:
+        inner = inner.setdefault(key, {})
+    inner |= {"metadata": {"labels": {"app": "t"}}, "spec": pod(gpushare("main", 3))["spec"]}
+    return found
+
+
+def alone() -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", **pod(gpushare("main", 3))}
+
+
+def test_a_person_reads_what_would_happen() -> None:
+    """
+    Without further wishes the command explains the limit and every value in words.
+    """
+    code, text = call(json.dumps(alone()), *T4)
+
+    assert 0 == code
+    assert "limit 3072Mi, told 2150Mi" in text
+    assert "XLA_PYTHON_CLIENT_MEM_FRACTION  0.140000" in text
+
+
+def test_a_pipeline_reads_everything_as_json() -> None:
+    """
+    As JSON the plan, the operations, the warnings and each container's values are there.
+    """
+    code, text = call(json.dumps(alone()), *T4, "-o", "json")
+    said = json.loads(text)
+
+    assert 0 == code
+    assert "3072Mi" == said["plan"]["limit"]
+    assert "0.140000" == said["environment"]["main"]["XLA_PYTHON_CLIENT_MEM_FRACTION"]
+    assert ([], None) == (said["warnings"], said["refusal"])
+    assert said["operations"]
+
+
+def test_the_patch_leads_to_the_printed_manifest() -> None:
+    """
+    What -o patch prints, applied to the pod, is what -o yaml prints.
+    """
+    _, patch = call(json.dumps(alone()), *T4, "-o", "patch")
+    _, text = call(json.dumps(alone()), *T4, "-o", "yaml")
+
+    assert yaml.safe_load(text) == jsonpatch.apply_patch(alone(), json.loads(patch))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Deployment", ("spec", "template")),
+        ("StatefulSet", ("spec", "template")),
+        ("DaemonSet", ("spec", "template")),
+        ("ReplicaSet", ("spec", "template")),
+        ("Job", ("spec", "template")),
+        ("CronJob", ("spec", "jobTemplate", "spec", "template")),
+    ],
+)
+def test_pods_are_found_where_controllers_keep_them(kind: str, path: tuple[str, ...]) -> None:
+    """
+    The pod inside of a controller is rewritten in its place.
+    """
+    code, text = call(json.dumps(manifest(kind, *path)), *T4, "-o", "yaml")
+    found = yaml.safe_load(text)
+    for key in path:
+        found = found[key]
+
+    assert 0 == code
+    assert "gpufence.io/plan" in found["metadata"]["annotations"]
+    assert {"app": "t"} == found["metadata"]["labels"]
+
+
+def test_lists_and_several_documents_hold_several_pods() -> None:
+    """
+    Every pod of a List and of every document is told about, other objects are passed over.
+    """
+    listed = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [alone(), manifest("Job", "spec", "template")],
+    }
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    text = yaml.safe_dump_all([listed, service, None, alone()])
+    _, out = call(text, *T4, "-o", "json")
+
+    assert ["Pod", "Job", "Pod"] == [said["kind"] for said in json.loads(out)]
+
+
+def test_a_refusal_is_an_exit_code() -> None:
+    """
+    A pod that evict mode would refuse ends the command with 1 and the reason.
+    """
+    wrong = {"kind": "Pod", **pod(container("main", **{"nvidia.com/gpu": "1"}))}
+    wrong["metadata"]["annotations"] = {"gpufence.io/memory": "3GB"}
+    code, text = call(json.dumps(wrong), *T4, "--mode", "evict")
+
+    assert 1 == code
+    assert "REFUSED" in text
+    assert "gpufence.io/memory" in text
+
+
+def test_the_namespaces_words_count() -> None:
+    """
+    Annotations of the namespace are the defaults of its pods.
+    """
+    plain = {"kind": "Pod", **pod(container("main", **{"nvidia.com/gpu": "1"}))}
+    words = ("--namespace-annotation", "gpufence.io/memory=6Gi")
+    _, text = call(json.dumps(plain), *T4, *words, "-o", "json")
+
+    assert "6144Mi" == json.loads(text)["plan"]["limit"]
+
+
+def test_a_pod_without_gpu_stays_as_it_is() -> None:
+    """
+    A pod that needs nothing of gpufence is said to stay as it is.
+    """
+    code, text = call(json.dumps({"kind": "Pod", **pod(container("main"))}), *T4)
+
+    assert 0 == code
+    assert "stays as it is" in text
+
+
+def test_settings_come_from_the_environment() -> None:
+    """
+    The server's settings count for the command too.
+    """
+    environ = {"GPUFENCE_DEFAULT_CARD": "15360Mi", "GPUFENCE_GPUSHARE_UNIT": "MiB"}
+    _, text = call(json.dumps(alone()), "-o", "json", environ=environ)
+
+    assert "3Mi" == json.loads(text)["plan"]["limit"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "expected"),
+    [
+        ("a: [", (), "is not YAML"),
+        ("", (), "holds no object"),
+        ("just text", (), "is no Kubernetes object"),
+        ("{kind: List, items: [7]}", (), "items[0]"),
+        ("{kind: Service}", (), "holds no pod"),
+        ("{kind: Deployment, metadata: {name: x}}", (), "has no spec.template"),
+        ("{kind: Pod, spec: {containers: 7}}", (), "spec.containers"),
+        ("{kind: Pod}", ("--card", "big"), "--card"),
+        ("{kind: Pod}", ("--card", "0"), "--card"),
+        ("{kind: Pod}", ("--compute-capability", "seven"), "--compute-capability"),
+        ("{kind: Pod}", ("--namespace-annotation", "x"), "--namespace-annotation"),
+        ("{kind: Pod}", ("-f", "/nowhere/pod.yaml"), "/nowhere/pod.yaml"),
+    ],
+)
+def test_what_cannot_be_read_is_named(text: str, arguments: tuple[str, ...], expected: str) -> None:
+    """
+    A call or a manifest that cannot be read raises an error that names the place.
+    """
+    with pytest.raises(GpufenceError) as raised:
+        call(text, *arguments)
+
+    assert expected in str(raised.value)
+
+
+def test_manifests_are_read_from_files(tmp_path: Path) -> None:
+    """
+    A file works like standard input.
+    """
+    path = tmp_path / "pod.json"
+    path.write_text(json.dumps(alone()), encoding="utf-8")
+    out = io.StringIO()
+
+    assert 0 == main(["-f", str(path), *T4], {}, io.StringIO(), out)
+    assert "pod/p" in out.getvalue() or "pod/" in out.getvalue()

@@ -36,9 +36,10 @@ def main() -> int:
     try:
         if command == "serve":
             # Each command loads only what it needs: `rewrite` answers in a tenth of a second.
+            from kube import read_client_settings  # noqa: PLC0415 (see above)
             from webhook.program import run  # noqa: PLC0415 (see above)
 
-            run(os.environ)
+            run(os.environ, read_client_settings(os.environ, user_agent="gpufence-webhook"))
             return 0
         if command == "rewrite":
             from webhook.command import main as rewrite  # noqa: PLC0415 (see above)

@@ -1,5 +1,5 @@
 """
-From HTTP to a hook and back, as a bare ASGI application: the road every admission takes.
+From HTTP to a hook and back, as ASGI middleware: the road every admission takes.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from webhook.review import BadReviewError, read_review
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 
-    from webhook.metrics import Metrics
+    from webhook.account import Account
     from webhook.review import Expected, Review
 
     Message: TypeAlias = MutableMapping[str, Any]
     Receive: TypeAlias = Callable[[], Awaitable[Message]]
     Send: TypeAlias = Callable[[Message], Awaitable[None]]
+    App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 MOST_BODY_BYTES = 8 * 2**20  # the API server takes objects of 3 MiB and sends them once
 BODY_SECONDS = 10.0
-_OK, _BAD, _NOT_FOUND, _NOT_ALLOWED, _TOO_SLOW, _TOO_LARGE, _BUG = 200, 400, 404, 405, 408, 413, 500
+_OK, _BAD, _NOT_ALLOWED, _TOO_SLOW, _TOO_LARGE, _BUG = 200, 400, 405, 408, 413, 500
 _SORRY = b"internal error; the webhook's log tells more under request.uid\n"
 _log = logging.getLogger(__name__)
 
@@ -63,27 +64,28 @@ class _GoneError(GpufenceError):
 
 class Endpoint:
     """
-    Serves hooks by path; `hooks` maps each whole path to its name and hook.
+    Serves hooks by path; `hooks` maps each whole path to its name and hook, and every other path
+    is the application's behind it.
 
     While the server drains, each answer asks its caller to use another connection next time.
     """
 
     def __init__(
         self,
+        app: App,
         hooks: Mapping[str, tuple[str, Hook]],
-        metrics: Metrics,
+        account: Account,
         is_draining: Callable[[], bool],
     ) -> None:
+        self._app = app
         self._hooks = hooks
-        self._metrics = metrics
+        self._account = account
         self._is_draining = is_draining
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        found = self._hooks.get(scope["path"])
+        found = self._hooks.get(scope["path"]) if scope["type"] == "http" else None
         if found is None:
-            await self._send(send, _NOT_FOUND, b"no such path\n")
+            await self._app(scope, receive, send)
             return
         if scope["method"] != "POST":
             await self._send(send, _NOT_ALLOWED, b"POST an AdmissionReview\n")
@@ -98,7 +100,7 @@ class Endpoint:
             reply = _rejected(error.status, error.reason, str(error))
         except _GoneError:
             reply = _rejected(_BAD, "gone", "the caller hung up before its body was whole")
-        self._metrics.account(name, reply.outcome, time.perf_counter() - began)
+        self._account(name, reply.outcome, time.perf_counter() - began)
         await self._send(send, reply.status, reply.body)
 
     async def _send(self, send: Send, status: int, body: bytes) -> None:

@@ -1,13 +1,11 @@
 """
-What the webhook counts, and the one place that accounts for a request.
+What the webhook counts.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
-from webhook.outcome import Result
 from webhook.registry import Counter, Gauge, Histogram, write_page
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ NAMESPACES: Final = "gpufence_webhook_namespaces"
 SILENCE: Final = "gpufence_webhook_cluster_silence_seconds"
 
 _BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-_LEVELS = {Result.FAILED: logging.ERROR, Result.REJECTED: logging.WARNING}
-_log = logging.getLogger("webhook.requests")
 
 
 class Metrics:
@@ -66,42 +62,13 @@ class Metrics:
         """
         self._gauges.append(Gauge(name, text, read, label))
 
-    def account(self, hook: str, outcome: Outcome, seconds: float) -> None:
-        """
-        Count one request and write its line: called once for each, whatever became of it.
-        """
+    def count(self, hook: str, outcome: Outcome, seconds: float) -> None:
         self._requests.add(hook, outcome.result.value, outcome.reason)
         self._duration.observe(hook, seconds)
         for _ in range(outcome.warnings):
             self._warnings.add(hook)
-        level = _LEVELS.get(outcome.result, logging.INFO)
-        if _log.isEnabledFor(level):
-            _log.log(level, "request", extra={"fields": _fields(hook, outcome, seconds)})
 
     def page(self) -> str:
         return write_page(
             [self._requests, self._duration, self._warnings, self.loads, *self._gauges]
         )
-
-
-def _fields(hook: str, outcome: Outcome, seconds: float) -> dict[str, object]:
-    subject = outcome.subject
-    fields: dict[str, object] = {
-        "hook": hook,
-        "result": outcome.result.value,
-        "uid": subject.uid,
-        "namespace": subject.namespace,
-        "name": subject.name,
-        "milliseconds": round(seconds * 1000, 3),
-    }
-    if outcome.reason:
-        fields["reason"] = outcome.reason
-    if outcome.detail:
-        fields["detail"] = outcome.detail
-    if outcome.operations:
-        fields["operations"] = outcome.operations
-    if outcome.warnings:
-        fields["warnings"] = outcome.warnings
-    if subject.dry_run:
-        fields["dryRun"] = True
-    return fields

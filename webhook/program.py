@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from gpufence.names import SETTING_PREFIX
 from gpufence.settings import Reader
-from kube import connect, read_client_settings
+from kube import connect
 from webhook import metrics as names
+from webhook.account import Account
 from webhook.app import HOOKS, admission_app, hooks_of, status_app
 from webhook.cluster import LiveCluster, NoCluster
 from webhook.cluster.live import THREADS
-from webhook.endpoint import Endpoint
 from webhook.logs import start_logging
 from webhook.metrics import Metrics
 from webhook.policy import Policy, read_policy
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from socket import socket
 
+    from kube import ClientSettings
     from webhook.cluster import Cluster
+    from webhook.logs import LineLog
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class _Parts:
     certificate: CertificateWatch
     metrics: Metrics
     draining: Draining
+    log: LineLog
 
     def troubles(self) -> list[str]:
         """
@@ -53,9 +56,9 @@ class _Parts:
         return [trouble for trouble in found if trouble]
 
 
-def run(environ: Mapping[str, str]) -> None:
+def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     """
-    Serve until told to end.
+    Serve until told to end; `access` is the way to the cluster, if there shall be one.
 
     Raises GpufenceError, before the first socket opens, for settings that cannot work.
     """
@@ -63,21 +66,21 @@ def run(environ: Mapping[str, str]) -> None:
     settings = read_server_settings(reader)
     policy = read_policy(reader, hook_source())
     reader.check()
-    start_logging(settings.log_level)
+    log = start_logging(settings.log_level)
     _log.info("settings", extra={"fields": {**settings.shown(), "policy": shown_policy(policy)}})
     for name in reader.unknown(SETTING_PREFIX):
         _log.warning("%s is no setting of the webhook; see gpufence-webhook --help", name)
     metrics = Metrics(HOOKS)
     certificate = CertificateWatch(settings.tls_dir, metrics.loads, settings.tls_poll_seconds)
     if settings.cluster == "none":
-        parts = _Parts(NoCluster(), certificate, metrics, Draining())
+        parts = _Parts(NoCluster(), certificate, metrics, Draining(), log)
         _serve(parts, policy, settings)
         return
-    live = live_cluster(environ, policy, settings)
+    live = live_cluster(access, policy, settings)
     _add_cluster_gauges(metrics, live)
     live.start()
     try:
-        _serve(_Parts(live, certificate, metrics, Draining()), policy, settings)
+        _serve(_Parts(live, certificate, metrics, Draining(), log), policy, settings)
     finally:
         live.stop()
 
@@ -96,23 +99,22 @@ def shown_policy(policy: Policy) -> str:
     return repr(replace(policy, hook_source=f"{len(policy.hook_source)} characters"))
 
 
-def live_cluster(
-    environ: Mapping[str, str], policy: Policy, settings: ServerSettings
-) -> LiveCluster:
+def live_cluster(access: ClientSettings, policy: Policy, settings: ServerSettings) -> LiveCluster:
     """
     Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none.
     """
-    access = replace(
-        read_client_settings(environ, user_agent="gpufence-webhook"),
+    patient = replace(
+        access,
         connect_timeout_seconds=settings.api_deadline_seconds,
         pool_connections=THREADS,
     )
-    return LiveCluster(connect(access), policy.default.units, settings.api_deadline_seconds)
+    return LiveCluster(connect(patient), policy.default.units, settings.api_deadline_seconds)
 
 
 def _serve(parts: _Parts, policy: Policy, settings: ServerSettings) -> None:
     _add_gauges(parts)
-    endpoint = Endpoint(hooks_of(parts.cluster, policy), parts.metrics, parts.draining)
+    account = Account(parts.metrics, parts.log)
+    admissions = admission_app(hooks_of(parts.cluster, policy), account, parts.draining)
     sockets: list[socket] = []
     try:
         for setting, address in (
@@ -122,7 +124,7 @@ def _serve(parts: _Parts, policy: Policy, settings: ServerSettings) -> None:
             sockets.append(listen(setting, address))
         parts.certificate.start()
         serve(
-            Door(admission_app(endpoint), sockets[0], parts.certificate.context),
+            Door(admissions, sockets[0], parts.certificate.context),
             Door(status_app(parts.metrics, parts.troubles), sockets[1]),
             parts.draining,
             settings.drain_seconds,

@@ -5,6 +5,7 @@ Run both applications in one event loop, and end without losing a request.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # the closing on its way, and the API server does not send it again.
 KEEP_ALIVE_SECONDS = 150
 LAST_ANSWERS_SECONDS = 5
+_COLLECT_SELDOM = (50_000, 20, 20)
 _log = logging.getLogger(__name__)
 
 
@@ -111,6 +113,10 @@ def serve(admission: Door, status: Door, draining: Draining, drain_seconds: floa
     """
     Serve until SIGTERM or SIGINT; a second signal ends the draining.
     """
+    # What is there now stays, and reviews are trees that need no collector: it would only pause us.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_SELDOM)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(admission, status, draining, drain_seconds))
 

@@ -4,15 +4,14 @@ What is remembered of nodes and namespaces, kept true by reflectors.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.errors import InvalidError
 from gpufence.nodes import GpuNode, read_node
+from webhook.cluster.compact import compact
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -121,11 +120,7 @@ def keep_node(node: JsonObject, defaults: Units) -> NamedNode:
         found = read_node(node, defaults)
     except InvalidError:
         return name, None
-    if found is None:
-        return name, None
-    # Thousands of nodes repeat the same keys and mostly the same values.
-    labels = {sys.intern(key): sys.intern(value) for key, value in found.labels.items()}
-    return name, replace(found, labels=labels)
+    return name, None if found is None else compact(found)
 
 
 def keep_namespace(namespace: JsonObject) -> NamedWords:

@@ -87,12 +87,13 @@ def test_both_ways_to_bind_are_bindings(request_: dict[str, Any]) -> None:
         ("not-json", encoded(review(extra=float("nan")))),
         ("not-json", encoded(review(extra=float("-inf")))),
         ("not-json", b'{"a": ' + b"9" * 10_000 + b"}"),
+        ("not-json", b'{"a": "\\ud800"}'),
         ("not-json", b"\xef\xbb\xbf" + encoded(review())),
-        ("not-utf8", b'{"a": "\xff"}'),
-        ("not-utf8", json.dumps(review()).encode("utf-16")),
+        ("not-json", b'{"a": "\xff"}'),
+        ("not-json", json.dumps(review()).encode("utf-16")),
         ("not-object", b"[]"),
         ("not-object", b"null"),
-        ("too-deep", b"[" * 100_000),
+        ("not-json", b"[" * 100_000),
         ("too-deep", deep(300)),
         ("wrong-version", b"{}"),
         ("wrong-version", encoded(review() | {"apiVersion": "admission.k8s.io/v1beta1"})),
@@ -185,7 +186,7 @@ def test_a_yes_carries_patch_warnings_and_audit() -> None:
     """
     An answer says what it changes, what it warns of and what the audit log shall know.
     """
-    operations = [{"op": "add", "path": "/metadata/annotations", "value": {"k": "\u00fc\ud800"}}]
+    operations = [{"op": "add", "path": "/metadata/annotations", "value": {"k": "\u00fc"}}]
     response = json.loads(write_allowed("u", operations, ["careful"], {"result": "rewritten"}))[
         "response"
     ]

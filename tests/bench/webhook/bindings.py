@@ -1,0 +1,65 @@
+"""
+How long a binding waits for us on a real API server, the question about its pod included.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from simulator.controlplane import Assets, ControlPlane
+from simulator.progress import progress_on
+from tests.bench.webhook.figures import Figure, at_most, percentile
+from tests.integration.webhook import objects
+from tests.integration.webhook.conftest import calls
+from tests.integration.webhook.site import Site, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.http.webhook.authority import Authority
+
+PODS = 300
+MOST_MILLISECONDS = 25.0
+
+
+def measure(folder: Path, authority: Authority) -> list[Figure]:
+    """
+    Create and bind pods one after the other; the webhook's own log says how long each took.
+    """
+    with ControlPlane.start(
+        Assets.from_environment(os.environ), progress=progress_on(sys.stderr)
+    ) as plane:
+        folder.mkdir()
+        site = Site(plane, authority, folder)
+        site.install()
+        with (
+            site.webhook() as webhook,
+            site.gpu_node("t4", 15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))) as node,
+            site.namespace("cap") as name,
+        ):
+            site.register(webhook.port)
+            site.wait_for_hooks(lambda: calls(webhook))
+            wait_until(lambda: webhook.metric("gpufence_webhook_gpu_nodes") == 1)
+            seen = []
+            for number in range(PODS):
+                made = site.create(name, objects.gpu_pod(f"pod-{number}"))
+                began = time.perf_counter()
+                site.bind(name, made, node)
+                seen.append((time.perf_counter() - began) * 1000)
+            ours = [
+                float(line["milliseconds"])
+                for line in webhook.lines
+                if line.get("hook") == "bindings" and line.get("result") == "exact"
+            ]
+        site.client.close()
+    if len(ours) != PODS:
+        raise RuntimeError(f"{len(ours)} of {PODS} bindings were made exact")
+    return [
+        Figure("binding hook, pod GET included, p50", percentile(ours, 50), "ms"),
+        at_most("  p99", percentile(ours, 99), "ms", MOST_MILLISECONDS),
+        Figure("whole binding as the scheduler sees it, p50", percentile(seen, 50), "ms"),
+        Figure("  p99", percentile(seen, 99), "ms"),
+    ]

@@ -1,0 +1,80 @@
+"""
+Memory with 5,000 GPU nodes in the cache, each of the size that real ones have.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.bench.webhook import programs
+from tests.bench.webhook.figures import Figure, at_most
+from tests.http.kube.server import ApiServer, reply, watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NODES, PAGE = 5000, 100
+MOST_MIB = 80.0
+MODELS = ((15360, "Tesla-T4", 7, 5), (81559, "NVIDIA-H100-80GB-HBM3", 9, 0), (23034, "L4", 8, 9))
+
+
+def measure(folder: Path) -> list[Figure]:
+    """
+    Let the webhook read 50 pages of nodes from a scripted API server, then look at its memory.
+    """
+    with ApiServer() as server:
+        pages = [reply(_page(first)) for first in range(0, NODES, PAGE)]
+        namespaces = {"kind": "NamespaceList", "metadata": {"resourceVersion": "9"}, "items": []}
+        server.on("GET /api/v1/nodes", *pages)
+        server.on("WATCH /api/v1/nodes", watch(then="hang"))
+        server.on("GET /api/v1/namespaces", reply(namespaces))
+        server.on("WATCH /api/v1/namespaces", watch(then="hang"))
+        command = ("tests.bench.webhook.in_pod", server.url)
+        with programs.webhook(
+            folder, command, GPUFENCE_CLUSTER="auto", GPUFENCE_DEFAULT_CARD=""
+        ) as (_port, _status, process_id):
+            held, peak = programs.memory_mib(process_id)
+        kilobytes = len(json.dumps(_node(0))) / 1000
+    return [
+        at_most(f"memory at {NODES:,} nodes of {kilobytes:.0f} KB", held, "MiB", MOST_MIB),
+        Figure("  at most, while reading them", peak, "MiB"),
+    ]
+
+
+def _page(first: int) -> dict[str, Any]:
+    last = first + PAGE >= NODES
+    metadata = {"resourceVersion": "9", **({} if last else {"continue": f"after-{first}"})}
+    items = [_node(number) for number in range(first, first + PAGE)]
+    return {"kind": "NodeList", "metadata": metadata, "items": items}
+
+
+def _node(number: int) -> dict[str, Any]:
+    memory, model, major, minor = MODELS[number % len(MODELS)]
+    name = f"gpu-node-{number:05}.region-1.compute.internal"
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/zone": f"region-1{'abc'[number % 3]}",
+        "nvidia.com/gpu.memory": str(memory),
+        "nvidia.com/gpu.product": model,
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.compute.major": str(major),
+        "nvidia.com/gpu.compute.minor": str(minor),
+        **{f"feature.node.kubernetes.io/cpu-cpuid.FLAG{n}": "true" for n in range(40)},
+    }
+    offered = {"cpu": "96", "memory": "1Ti", "pods": "110", "aliyun.com/gpu-count": "8"}
+    offered["aliyun.com/gpu-mem"] = str(memory // 1024 * 8)
+    images = [
+        {
+            "names": [f"registry.example.com/team/image-{n}@sha256:{'0' * 64}"],
+            "sizeBytes": n * 10**6,
+        }
+        for n in range(50)
+    ]
+    return {
+        "metadata": {"name": name, "uid": name, "resourceVersion": str(number), "labels": labels},
+        "spec": {"podCIDR": "10.0.0.0/24", "providerID": f"cloud:///{name}"},
+        "status": {"allocatable": offered, "capacity": offered, "images": images},
+    }

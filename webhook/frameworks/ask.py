@@ -29,13 +29,15 @@ class Word(NamedTuple):
     """
     What a container says about one variable already.
 
-    `user` is the user's own text, also where a pass before this one has replaced it; `slot` is the
-    slot that pass gave it; `hidden` marks a value that cannot be read (valueFrom, `$(VAR)`).
+    `user` is the user's own text, also where a pass before this one has replaced it. `points`
+    marks a variable that reads a slot, `slot` is that slot if it can be used again. `hidden` marks
+    a value that cannot be read (valueFrom, `$(VAR)`).
     """
 
     env: str
     user: str | None = None
     slot: str = ""
+    points: bool = False
     hidden: bool = False
 
 

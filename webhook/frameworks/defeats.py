@@ -30,11 +30,11 @@ def defeat(env: str, value: str | None, *, hook: bool) -> str:
         case names.PYTORCH_CUDA_CONF if not hook:
             return f"hides {names.PYTORCH_CONF}, so PyTorch >= 2.10 is not capped; use that name"
         case names.XLA_ALLOCATOR if text in _ALLOCATORS:
-            return f"={text} ignores {names.XLA_FRACTION}; use default"
+            return f"{text} ignores {names.XLA_FRACTION}; use default"
         case names.TF_UNIFIED if text not in _NO:
             return "lifts every cap of JAX and TensorFlow; remove it"
         case names.TF_ALLOCATOR if text == "cuda_malloc_async":
-            return "=cuda_malloc_async keeps to no cap; remove it"
+            return "cuda_malloc_async keeps to no cap; remove it"
         case names.GGML_UNIFIED if text not in _NO:
             return "takes memory that cannot be attributed to the pod; remove it"
         case names.VISIBLE_DEVICES if text not in {"", "none", "void"}:

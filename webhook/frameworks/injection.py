@@ -62,7 +62,7 @@ def inject(ask: Ask) -> Injection:
         limit_bytes=min(known, default=None),
         processes=ask.reckoning.processes,
         headroom=ask.reckoning.headroom,
-        cap_bytes=_cap(ask),
+        cap_bytes=_cap(ask, aware=work.aware),
         settings=tuple(work.settings),
     )
     return Injection(
@@ -79,13 +79,14 @@ def inject(ask: Ask) -> Injection:
     )
 
 
-def _cap(ask: Ask) -> int | None:
+def _cap(ask: Ask, *, aware: bool) -> int | None:
     """
-    Return what each process may allocate; servers that plan by themselves count their own context.
+    Return what each process may allocate; servers that plan by themselves count their own context,
+    and none is capped that does not know its share.
     """
-    if ask.how is How.NOTHING or not ask.fenced:
-        return None
     by_itself = ask.launch is not None and ask.launch.flag.torch
+    if ask.how is How.NOTHING or not ask.fenced or (by_itself and not aware):
+        return None
     found = smallest(ask.reckoning, Basis.SHARE if by_itself else Basis.PLAIN).amount
     return None if found is None else found.allowance_bytes
 
@@ -110,6 +111,7 @@ class _Work:
         self.slots: list[tuple[str, str]] = []
         self.values: list[tuple[str, str]] = []
         self.warnings: list[str] = []
+        self.aware = False
         self.told = False
 
     def settle_all(self) -> None:
@@ -131,15 +133,13 @@ class _Work:
         """
         launch = self.ask.launch
         hidden_torch = launch is not None and launch.flag.torch
-        aware = launch is not None and self._knows_share(launch)
+        self.aware = launch is not None and self._knows_share(launch)
         for row in TABLE:
             if row is XLA:
                 yield from self._xla_rows()
             elif hidden_torch and row in (PYTORCH, OWN_FRACTION):
-                if aware:
+                if self.aware:
                     yield replace(row, basis=Basis.SHARE)
-                elif self.words.get(row.env, Word(row.env)).slot:
-                    yield row
             elif row is not XLA_NEW_BLANK:
                 yield row
         if launch is not None:
@@ -174,7 +174,7 @@ class _Work:
         if settled is None:
             return
         slot = word.slot
-        stays = settled.done is Done.KEPT and row.form is Form.FIXED and not slot
+        stays = settled.done is Done.KEPT and row.form is Form.FIXED and not word.points
         if really and not stays:
             slot = slot or self._new_slot()
             self.slots.append((row.env, slot))
@@ -212,7 +212,7 @@ class _Work:
         """
         now = {env for env, _ in self.slots}
         for word in self.ask.words:
-            if word.slot and word.env not in now:
+            if word.points and word.env not in now:
                 yield word.env, word.user
 
     def _knows_share(self, launch: Launch) -> bool:

@@ -154,7 +154,7 @@ def _word(env: str, entry: Object, container: str, originals: _Originals, taken:
     if slot is not None and env in SETTABLE:
         free = _SLOT.fullmatch(slot) is not None and slot not in taken
         taken.add(slot)
-        return Word(env, originals.of(container, env), slot if free else "")
+        return Word(env, originals.of(container, env), slot if free else "", points=True)
     text = as_text(entry.get("value"), f"env[{env}].value")
     return Word(env, text, hidden=bool(entry.get("valueFrom")) or "$(" in text)
 

@@ -39,7 +39,7 @@ def hard_problems(wishes: Wishes, said: Unreadable | None) -> tuple[str, ...]:
     problems = list(wishes.unreadable)
     if said is not None and (said.never_runs or names.PREFIX in said.problem.field):
         problems.append(said.problem)
-    return _sentences(problems)
+    return tuple(dict.fromkeys(_sentences(problems)))
 
 
 def too_small(container: str, found: TooSmall) -> str:
@@ -121,7 +121,7 @@ def _course(terms: Terms, reach: Reach, plan: Plan) -> str:
         if item.cap_bytes is not None
     )
     verb = "would be" if terms.question.mode is Mode.OBSERVE else "are"
-    return f"frameworks {verb} told {caps or 'at binding'}"
+    return f"frameworks {verb} told {caps or 'nothing yet'}"
 
 
 def _where(question: Question) -> str:

@@ -1,0 +1,112 @@
+"""
+The golden pairs: a pod and where it stands on one side, what gpufence makes of it on the other.
+
+`<name>.in.json` holds `pod`, `mode`, and where they matter `namespace` (annotations), `nodes` (as
+the API server has them), `settings` (environment of the webhook) and `bind` (a node's name: what
+the Binding gets). `<name>.out.json` holds what came of it. After a change on purpose, write the
+second halves anew with `GPUFENCE_GOLDEN=write make test` and read the difference.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+
+from gpufence.mode import read_mode
+from gpufence.nodes import GpuNode, read_node
+from gpufence.plan import write_plan
+from gpufence.settings import Reader
+from webhook.binding import exact_values
+from webhook.fleet import Fleet
+from webhook.policy import Policy, read_policy
+from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+
+FOLDER = Path(__file__).parent
+SOURCE = "# the start-up hook's source stands here\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    """
+    One golden pair.
+    """
+
+    name: str
+    given: dict[str, Any]
+
+    @property
+    def expected_file(self) -> Path:
+        return FOLDER / f"{self.name}.out.json"
+
+    def policy(self) -> Policy:
+        reader = Reader(self.given.get("settings", {"GPUFENCE_DEFAULT_CARD": "15360Mi"}))
+        policy = read_policy(reader, SOURCE)
+        reader.check()
+        return policy
+
+    def nodes(self) -> list[GpuNode]:
+        units = self.policy().default.units
+        found = [read_node(node, units) for node in self.given.get("nodes", [])]
+        return [node for node in found if node is not None]
+
+    def decide(self, pod: dict[str, Any]) -> Rewrite | Unchanged | Refusal:
+        mode = read_mode(self.given["mode"], "mode")
+        namespace = self.given.get("namespace", {})
+        return rewrite(pod, mode, namespace, Fleet(self.nodes()), self.policy())
+
+    def outcome(self) -> dict[str, Any]:
+        """
+        Return what becomes of the pod, as the second half of the pair says it.
+        """
+        pod = self.given["pod"]
+        said = self.decide(copy.deepcopy(pod))
+        if isinstance(said, Refusal):
+            return {"refusal": said.message}
+        if isinstance(said, Unchanged):
+            return {"unchanged": said.reason, "warnings": list(said.warnings)}
+        outcome: dict[str, Any] = {
+            "summary": said.summary,
+            "warnings": list(said.warnings),
+            "plan": json.loads(write_plan(said.plan)),
+            "operations": [_readable(item) for item in said.operations],
+        }
+        if "bind" in self.given:
+            bound = applied(pod, said)
+            node = next(item for item in self.nodes() if item.name == self.given["bind"])
+            exact = exact_values(bound, node, self.policy())
+            outcome["binding"] = {key: text for key, text in exact.items() if "plan" not in key}
+        return outcome
+
+
+def cases() -> list[Case]:
+    files = sorted(FOLDER.glob("*.in.json"))
+    return [
+        Case(path.name.removesuffix(".in.json"), json.loads(path.read_text(encoding="utf-8")))
+        for path in files
+    ]
+
+
+def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
+    """
+    Return the pod as the API server would have it.
+    """
+    patch = json.loads(json.dumps(said.operations))
+    result: dict[str, Any] = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
+    return result
+
+
+def _readable(operation: dict[str, Any]) -> dict[str, Any]:
+    """
+    Leave out the plan's text, which stands beside the operations as an object.
+    """
+    shown = json.loads(json.dumps(operation))
+    if shown["path"].endswith("gpufence.io~1plan"):
+        shown["value"] = "(the plan)"
+    if shown["path"] == "/metadata/annotations" and shown["op"] == "add":
+        shown["value"]["gpufence.io/plan"] = "(the plan)"
+    return shown

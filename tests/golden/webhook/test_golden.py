@@ -1,0 +1,54 @@
+"""
+Realistic pods and what becomes of each, kept as files that are reviewed like code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.golden.webhook.cases import Case, applied, cases
+from webhook.rewrite import Rewrite, Unchanged
+
+WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_a_pod_becomes_what_its_file_says(case: Case) -> None:
+    """
+    Plan, operations, warnings and binding of a golden pod are those written beside it.
+    """
+    outcome = case.outcome()
+    if WRITE:
+        text = json.dumps(outcome, indent=1, ensure_ascii=False)
+        case.expected_file.write_text(f"{text}\n", encoding="utf-8")
+    expected = json.loads(case.expected_file.read_text(encoding="utf-8"))
+
+    assert expected == outcome
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_a_golden_pod_needs_no_second_pass(case: Case) -> None:
+    """
+    A second pass over a golden pod makes no operation.
+    """
+    pod = case.given["pod"]
+    said = case.decide(pod)
+    if isinstance(said, Rewrite):
+        assert isinstance(case.decide(applied(pod, said)), Unchanged)
+
+
+def test_there_are_enough_golden_pods() -> None:
+    """
+    At least thirty realistic pods are held, and none has lost its second half.
+    """
+    names = {case.name for case in cases()}
+    halves = {
+        path.name.removesuffix(".out.json")
+        for path in cases()[0].expected_file.parent.glob("*.out.json")
+    }
+
+    assert len(names) >= 30
+    assert names == halves

@@ -1,0 +1,255 @@
+"""
+What holds for every pod, with jsonpatch as the judge of the operations.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpufence import names
+from gpufence.mode import Mode
+from gpufence.plan import Form, Plan
+from gpufence.pods import read_pod
+from tests.property.webhook.strategies import manifests, modes, namespaces, nodes, policies
+from webhook.binding import exact_values
+from webhook.fleet import Fleet
+from webhook.rewrite import Rewrite, Unchanged, rewrite
+from webhook.rewrite.containers import SETTABLE
+
+if TYPE_CHECKING:
+    from gpufence.nodes import GpuNode
+    from webhook.policy import Policy
+
+fleets = st.lists(nodes(), max_size=3).map(Fleet)
+
+
+def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
+    """
+    Return the pod as the API server would have it.
+    """
+    patch = json.loads(json.dumps(said.operations))
+    result: dict[str, Any] = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
+    return result
+
+
+@given(manifests(), modes, namespaces, fleets, policies)
+def test_a_second_pass_finds_nothing_to_do(
+    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    The patch applies, and a second pass over its result makes no operation.
+    """
+    said = rewrite(pod, mode, namespace, fleet, policy)
+    if isinstance(said, Rewrite):
+        again = rewrite(applied(pod, said), mode, namespace, fleet, policy)
+
+        assert isinstance(again, Unchanged)
+
+
+@given(manifests(), modes, namespaces, fleets, policies)
+def test_the_pod_handed_in_stays_as_it_was(
+    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    Rewriting changes nothing in the object it is given.
+    """
+    before = copy.deepcopy(pod)
+    rewrite(pod, mode, namespace, fleet, policy)
+
+    assert before == pod
+
+
+@given(manifests(), modes, namespaces, fleets, policies)
+def test_unknown_fields_survive(
+    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    Whatever gpufence has no business with is the same afterwards.
+    """
+    said = rewrite(pod, mode, namespace, fleet, policy)
+    if isinstance(said, Rewrite):
+        assert _foreign(pod) == _foreign(applied(pod, said))
+
+
+@given(manifests(), namespaces, fleets, policies)
+def test_observe_shows_containers_nothing(
+    pod: dict[str, Any], namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    In observe the spec stays as it is, unless growth is asked for or a slot is forged.
+    """
+    said = rewrite(pod, Mode.OBSERVE, namespace, fleet, policy)
+    asked = pod["metadata"].get("annotations", {}).get(names.GROWTH)
+    if isinstance(said, Rewrite) and not asked and names.ENV_PREFIX not in json.dumps(pod["spec"]):
+        assert pod["spec"] == applied(pod, said)["spec"]
+
+
+@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
+def test_no_variable_stands_twice(
+    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    Every variable that gpufence sets stands once in its container.
+    """
+    said = rewrite(pod, mode, namespace, fleet, policy)
+    if isinstance(said, Rewrite):
+        result = applied(pod, said)
+        for name, container in said.plan.containers.items():
+            ours = {setting.env for setting in container.settings if setting.slot}
+            counted = Counter(entry["name"] for entry in _container(result, name).get("env", []))
+
+            assert dict.fromkeys(ours, 1) == {env: counted[env] for env in ours}
+
+
+@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
+def test_every_slot_has_a_value_and_every_value_a_slot(
+    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    Containers read exactly the slots that the annotations hold.
+    """
+    said = rewrite(pod, mode, namespace, fleet, policy)
+    if isinstance(said, Rewrite):
+        result = applied(pod, said)
+        held = {
+            key.removeprefix(names.ENV_PREFIX)
+            for key in result["metadata"]["annotations"]
+            if key.startswith(names.ENV_PREFIX)
+        }
+        planned = [
+            setting.slot
+            for container in said.plan.containers.values()
+            for setting in container.settings
+            if setting.slot
+        ]
+
+        assert sorted(held) == sorted(planned)
+
+
+@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
+def test_no_value_is_above_the_share(
+    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    Whatever a user wishes, no fraction is above limit / card on the card it was reckoned for.
+    """
+    said = rewrite(pod, mode, namespace, fleet, policy)
+    if isinstance(said, Rewrite):
+        written = applied(pod, said)["metadata"]["annotations"]
+        for container in said.plan.containers.values():
+            for setting in container.settings:
+                if setting.slot and setting.limit_bytes and setting.card_bytes:
+                    text = written[names.ENV_PREFIX + setting.slot]
+                    _assert_within(setting.form, text, setting.limit_bytes, setting.card_bytes)
+
+
+@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
+def test_who_runs_together_fits_together(
+    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
+) -> None:
+    """
+    The caps of all processes of containers that run together sum to no more than the pod's limit.
+    """
+    said = rewrite(pod, mode, namespace, fleet, policy)
+    if isinstance(said, Rewrite) and said.plan.limit_bytes is not None:
+        for phase in read_pod(pod).phases:
+            caps = [_caps(said.plan, item.name) for item in phase]
+
+            assert sum(caps) <= said.plan.limit_bytes
+
+
+@given(manifests(), namespaces, fleets, policies, nodes())
+def test_a_binding_changes_only_what_is_there(
+    pod: dict[str, Any],
+    namespace: dict[str, str],
+    fleet: Fleet,
+    policy: Policy,
+    node: GpuNode,
+) -> None:
+    """
+    At binding no slot appears that the pod does not read, and none is lost.
+    """
+    said = rewrite(pod, Mode.CAP, namespace, fleet, policy)
+    if isinstance(said, Rewrite):
+        bound = applied(pod, said)
+        before = _slots(bound["metadata"]["annotations"])
+        exact = exact_values(bound, node, policy)
+
+        assert _slots(exact) <= before
+        if exact:
+            assert node.name == exact[names.NODE]
+            assert before == _slots(exact)
+
+
+@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), fleets, policies)
+def test_a_container_that_joins_later_is_told_too(
+    pod: dict[str, Any], mode: Mode, fleet: Fleet, policy: Policy
+) -> None:
+    """
+    After another webhook has added a container, the second pass leaves the slots of the others.
+    """
+    said = rewrite(pod, mode, {}, fleet, policy)
+    if isinstance(said, Rewrite):
+        once = applied(pod, said)
+        joined = copy.deepcopy(once)
+        joined["spec"]["containers"].insert(0, {"name": "proxy", "image": "proxy"})
+        second = rewrite(joined, mode, {}, fleet, policy)
+        if isinstance(second, Rewrite):
+            twice = applied(joined, second)
+            for name in said.plan.containers:
+                assert _container(once, name) == _container(twice, name)
+
+
+def _slots(annotations: dict[str, str]) -> set[str]:
+    return {key for key in annotations if key.startswith(names.ENV_PREFIX)}
+
+
+def _caps(plan: Plan, name: str) -> int:
+    container = plan.containers.get(name)
+    if container is None or container.cap_bytes is None:
+        return 0
+    return container.cap_bytes * container.processes
+
+
+def _assert_within(form: Form, text: str, limit: int, card: int) -> None:
+    share = Fraction(min(limit, card), card)
+    if form is Form.PYTORCH:
+        text = text.rpartition("per_process_memory_fraction:")[2].split(",")[0]
+    if form in (Form.FRACTION, Form.SHARE, Form.PYTORCH):
+        assert 0 < Fraction(text) <= share
+    elif form is Form.BYTES and not text.endswith("%"):
+        assert 0 < int(text) <= limit
+
+
+def _container(pod: dict[str, Any], name: str) -> dict[str, Any]:
+    spec = pod["spec"]
+    found = [*spec.get("initContainers", []), *spec["containers"]]
+    return next(item for item in found if item["name"] == name)
+
+
+def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return a pod without all that gpufence may add, drop or replace.
+    """
+    rest = copy.deepcopy(pod)
+    kept = rest["metadata"].pop("annotations", {})
+    for field in ("schedulerName", "tolerations", "volumes"):
+        rest["spec"].pop(field, None)
+    for item in [*rest["spec"]["containers"], *rest["spec"].get("initContainers", [])]:
+        item["env"] = [
+            entry
+            for entry in item.get("env", [])
+            if entry["name"] not in SETTABLE | {names.PYTHON_PATH}
+        ]
+        item.pop("volumeMounts", None)
+        item["args"] = [text for text in item.get("args", []) if names.ENV_SERVER not in text]
+    rest["kept"] = {key: text for key, text in kept.items() if key == "team/owner"}
+    return rest

@@ -63,7 +63,9 @@ def one_line(text: str) -> str:
     """
     Make a message printable, one line and short enough, whatever names went into it.
     """
-    plain = "".join(char if char.isprintable() else "?" for char in text)
+    plain = text
+    if not text.isprintable():
+        plain = "".join(char if char.isprintable() else "?" for char in text)
     if len(plain) <= MOST_CHARACTERS:
         return plain
     return f"{plain[: MOST_CHARACTERS - 3]}..."

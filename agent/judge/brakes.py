@@ -50,6 +50,8 @@ def cap_brake(
     """
     Tell whether the node or the namespace has had its evictions of the minute.
     """
+    if not evicted:
+        return None
     latest = recent(evicted, now)
     if len(latest) >= policy.node_evictions_per_minute:
         return Brake.NODE_CAP

@@ -54,7 +54,9 @@ def gathered(use: NodeUse, pods: PodsOnNode, memory: Memory, policy: Policy) -> 
     for pod in pods.by_uid.values():
         if pod.mode is not None:
             past = _past(memory.pods.get(pod.uid), pod.mode)
-            uses = held.get(pod.uid, {}) | dict(_left(pod.uid, past, use, held.get(pod.uid, {})))
+            uses = held.get(pod.uid, {})
+            if past.watches:
+                uses = uses | dict(_left(pod.uid, past, use, uses))
             places = {
                 uuid: _place(pod, use.cards[uuid], uses[uuid], policy) for uuid in sorted(uses)
             }

@@ -12,7 +12,7 @@ from agent.judge.excess import containers_over, ineffective_caps
 from agent.judge.findings import finding, nobodys
 from agent.judge.gather import gathered
 from agent.judge.offenders import hold_seconds
-from agent.judge.reason import Case, reason
+from agent.judge.reason import Case, Reason, reason
 from agent.judge.tick import tick_of
 from agent.judge.watch import Terms, carried, is_quiet
 from agent.model.decision import Decision, Outcome, Verdict
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agent.judge.gather import Subject
+    from agent.judge.standing import Standing
     from agent.judge.tick import Tick
     from agent.model.memory import Watch
     from agent.model.pod import PodsOnNode
@@ -78,25 +79,34 @@ def judge(
 def _judge_pod(subject: Subject, tick: Tick) -> tuple[list[Verdict], PodMemory]:
     pod, past, places = subject
     if not places:
-        return [Verdict(pod, Outcome.IDLE)], PodMemory(past.mode, past.first_seen_at)
+        return [Verdict(pod, Outcome.IDLE)], _remembered(past, past.first_seen_at, {})
     first_seen_at = _first_seen(subject)
-    hold = hold_seconds(tick.memory.offences, pod.lineage, tick.now, tick.policy)
     verdicts: list[Verdict] = []
     watches: dict[str, Watch] = {}
     for uuid, place in places.items():
-        if place.standing is None:
+        standing, watched = place.standing, past.watches.get(uuid)
+        if standing is None:
             verdicts.append(Verdict(pod, Outcome.UNDECLARED, place.card, place.use))
-            continue
-        brake = tick.brake(place.standing)
-        since = tick.now if first_seen_at is None else first_seen_at
-        terms = Terms(since, hold, braked=brake is not None)
-        watch = carried(past.watches.get(uuid), place.standing, tick, terms)
-        case = Case(place.standing, watch, terms, past.refusals, brake)
-        verdicts.append(_verdict(case, tick))
-        if not is_quiet(watch):
-            watches[uuid] = watch
+        elif watched is None and standing.report_over is False:
+            verdicts.append(_verdict(standing, Reason(Outcome.WITHIN), tick))
+        else:
+            case = _case(standing, past, watched, first_seen_at, tick)
+            verdicts.append(_verdict(standing, reason(case, tick), tick, case.watch))
+            if not is_quiet(case.watch):
+                watches[uuid] = case.watch
+    return verdicts, _remembered(past, first_seen_at, watches)
+
+
+def _remembered(
+    past: PodMemory, first_seen_at: float | None, watches: Mapping[str, Watch]
+) -> PodMemory:
+    """
+    Keep what a pod has done; refusals are forgotten once nothing is held against it any more.
+    """
+    if not watches and not past.watches and first_seen_at == past.first_seen_at:
+        return past
     refusals = past.refusals if watches else NO_REFUSALS
-    return verdicts, PodMemory(past.mode, first_seen_at, refusals, watches)
+    return PodMemory(past.mode, first_seen_at, refusals, watches)
 
 
 def _first_seen(subject: Subject) -> float | None:
@@ -109,10 +119,30 @@ def _first_seen(subject: Subject) -> float | None:
     return min((listed for listed in found if listed is not None), default=None)
 
 
-def _verdict(case: Case, tick: Tick) -> Verdict:
-    standing = case.standing
-    found = reason(case, tick)
-    since = case.watch.report.since
+def _case(
+    standing: Standing,
+    past: PodMemory,
+    watched: Watch | None,
+    first_seen_at: float | None,
+    tick: Tick,
+) -> Case:
+    """
+    Count the time of a pod that is over a threshold, may be, or was a moment ago.
+    """
+    brake = tick.brake(standing)
+    terms = Terms(
+        first_seen_at=tick.now if first_seen_at is None else first_seen_at,
+        hold_seconds=hold_seconds(
+            tick.memory.offences, standing.pod.lineage, tick.now, tick.policy
+        ),
+        braked=brake is not None,
+    )
+    watch = carried(watched, standing, tick, terms)
+    return Case(standing, watch, terms, past.refusals, brake)
+
+
+def _verdict(standing: Standing, found: Reason, tick: Tick, watch: Watch | None = None) -> Verdict:
+    since = None if watch is None else watch.report.since
     over = standing.report_over is True
     return Verdict(
         pod=standing.pod,

@@ -4,8 +4,7 @@ PURE. How a pod stands on one card in one sample, before any time is counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.judge.shortage import is_short
 from agent.judge.thresholds import is_over, thresholds
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from agent.model.use import CardUse, PodUse
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """
     Over each threshold or not; None where the sample does not say for certain.
 
@@ -35,15 +33,25 @@ class Standing:
 
 
 def stand(pod: PodOnNode, card: CardUse, use: PodUse, limit: PodLimit, policy: Policy) -> Standing:
-    at = thresholds(limit.limit_bytes, policy)
-    report_over = is_over(use, at.report)
     short = is_short(card, pod.uid, policy)
+    if use.used_bytes is not None and use.used_bytes <= limit.limit_bytes:
+        return Standing(
+            pod=pod,
+            card=card,
+            use=use,
+            limit=limit,
+            report_over=False,
+            evict_over=False,
+            short_over=False,
+            short=bool(short),
+        )
+    at = thresholds(limit.limit_bytes, policy)
     return Standing(
         pod=pod,
         card=card,
         use=use,
         limit=limit,
-        report_over=report_over,
+        report_over=is_over(use, at.report),
         evict_over=is_over(use, at.evict),
         short_over=is_over(use, at.short) if short else short,
         short=bool(short),

@@ -40,7 +40,7 @@ def holds_up(
     Tell whether another pod that is about to leave the card holds up a pod's eviction: what it
     gives back may end the shortage.
     """
-    return any(
+    return bool(terminating) and any(
         uid != pod_uid
         and uid in terminating
         and now - terminating[uid] < policy.termination_seconds

@@ -36,8 +36,6 @@ def carried(past: Watch | None, standing: Standing, tick: Tick, terms: Terms) ->
     limit = standing.limit.limit_bytes
     if past is None or limit < past.limit_bytes:
         past = Watch(limit)
-    if past.limit_bytes == limit and is_quiet(past) and standing.report_over is False:
-        return past
     if standing.card.listed_at is None:
         return Watch(limit, pause(past.report), pause(past.hold), pause(past.short))
     if not tick.is_new(standing.card):

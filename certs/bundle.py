@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import NameOID
 
 from certs.issue import CA_NAME
@@ -19,6 +20,15 @@ _BLOCK = re.compile(
     rb"-----BEGIN ([A-Z0-9 ]{1,64})-----\s*([A-Za-z0-9+/=\s]*)-----END \1-----", re.ASCII
 )
 _CERTIFICATE = b"CERTIFICATE"
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""All that looking at a damaged certificate may raise, at once or when a field is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +105,11 @@ def _certificate(match: re.Match[bytes]) -> x509.Certificate | None:
     if match[1] != _CERTIFICATE:
         return None
     try:
-        return x509.load_pem_x509_certificate(_pem(match))
-    except ValueError:
+        certificate = x509.load_pem_x509_certificate(_pem(match))
+        _ = certificate.subject  # parsed only when asked for
+    except UNREADABLE:
         return None
+    return certificate
 
 
 def _is_ours(certificate: x509.Certificate) -> bool:

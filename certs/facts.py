@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.bundle import normal
+from certs.bundle import UNREADABLE, normal
 from certs.issue import CA_NAME
 from certs.material import DAY, Facts, Pair, Stored, Unreadable
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 _LONGEST_LEAF_SECONDS = 400 * DAY
-_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension)
-_UNREADABLE_EXTENSION = (*_UNREADABLE, x509.UnsupportedGeneralNameType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def signers_of(certificate: bytes, candidates: tuple[bytes, ...]) -> tuple[bytes
     """
     try:
         found = x509.load_pem_x509_certificate(certificate)
-    except _UNREADABLE:
+    except UNREADABLE:
         return ()
     return tuple(pem for pem in candidates if _signed(found, x509.load_pem_x509_certificate(pem)))
 
@@ -73,11 +71,11 @@ def _load(pair: Pair | None) -> _Loaded | Unreadable | None:
         return None
     try:
         chain = x509.load_pem_x509_certificates(pair.certificate)
-    except _UNREADABLE:
+    except UNREADABLE:
         return Unreadable("tls.crt is no certificate")
     try:
         return _Loaded(chain, load_pem_private_key(pair.key, password=None))
-    except _UNREADABLE:
+    except UNREADABLE:
         return Unreadable("tls.key is no key, or needs a password")
 
 
@@ -101,7 +99,7 @@ def _facts(
             complete=complete,
             fit=_is_p256(certificate) and _has_identifiers(certificate) and fit(found),
         )
-    except _UNREADABLE_EXTENSION:
+    except UNREADABLE:
         return Unreadable("tls.crt holds what no certificate of gpufence holds")
 
 
@@ -117,7 +115,7 @@ def _names(certificate: x509.Certificate) -> frozenset[str]:
 def _signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(signer)
-    except (InvalidSignature, *_UNREADABLE):
+    except (InvalidSignature, *UNREADABLE):
         return False
     return True
 

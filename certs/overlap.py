@@ -78,6 +78,10 @@ class Overlap:
                 continue
             if self._world.clock.monotonic() >= deadline:
                 return waiting
+            if self._store.read_leaf().pair != leaf:
+                raise OvertakenError(
+                    "another run has stored a newer leaf, so nobody serves this one"
+                )
             if (text := "; ".join(waiting)) != said:
                 said = text
                 self._say(f"waiting up to {self._patience.wait_seconds:g} s: {text}")

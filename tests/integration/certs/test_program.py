@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import subprocess
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,7 @@ from certs.issue import issue_ca, issue_leaf
 from certs.material import DAY, Names
 from certs.renewal import Keep, decide
 from gpufence.names import CA_SECRET, TLS_SECRET
-from kube import ClientSettings, ForbiddenError, connect, core
+from kube import ClientSettings, ForbiddenError, connect, core, group
 from tests.integration.certs.site import CONFIGURATION, PROGRAM_SECONDS
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def test_ten_runs_at_once_agree(site: Site) -> None:
     said = [process.communicate(timeout=PROGRAM_SECONDS)[0] for process in processes]
 
     assert [0] * 10 == [process.returncode for process in processes], said
-    assert 1 == sum("new CA" in text for text in said)
-    assert 1 == sum("new leaf" in text for text in said)
+    assert 1 == sum("new CA:" in text for text in said)
+    assert 1 == sum("new leaf:" in text for text in said)
     assert_in_order(site)
 
 
@@ -108,13 +109,14 @@ def test_the_program_reads_no_other_secret(site: Site) -> None:
     site.client.post(secrets, other)
     with connect(ClientSettings(kubeconfig=str(site.kubeconfig))) as client:
         client.get(f"{secrets}/{CA_SECRET}")
-        for attempt in (
-            lambda: client.get(f"{secrets}/other"),
-            lambda: client.get(secrets),
-            lambda: client.post(secrets, {**other, "metadata": {"name": "another"}}),
-            lambda: client.delete(f"{secrets}/{CA_SECRET}"),
-            lambda: client.delete(CONFIGURATION),
-        ):
+        attempts = (
+            partial(client.get, f"{secrets}/other"),
+            partial(client.get, secrets),
+            partial(client.post, secrets, {**other, "metadata": {"name": "another"}}),
+            partial(client.delete, f"{secrets}/{CA_SECRET}"),
+            partial(client.delete, CONFIGURATION),
+        )
+        for attempt in attempts:
             with pytest.raises(ForbiddenError):
                 attempt()
 
@@ -197,6 +199,28 @@ def test_a_lost_ca_key_keeps_the_old_ca_trusted(site: Site) -> None:
     assert "the old CA stays trusted until a later run" in said
     assert all(bundle.trusts(old) for bundle in site.bundles())
     assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
+
+
+def test_replicas_are_found_by_endpoint_slices(site: Site) -> None:
+    """
+    The replicas to be asked are those of the Service's slices; one that is silent is named.
+    """
+    site.run("ensure")
+    # An address for documentation: nobody answers there.
+    body = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "x", "labels": {"kubernetes.io/service-name": site.names.service}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["192.0.2.7"]}],
+        "ports": [{"name": "status", "port": 8080}, {"name": "https", "port": 8443}],
+    }
+    slices = group("discovery.k8s.io/v1", "namespaces", site.namespace, "endpointslices")
+    site.client.post(slices, body)
+    said = site.run("rotate", "--ca", GPUFENCE_CERTS_WAIT_SECONDS="0")
+
+    assert "192.0.2.7:8443 does not answer" in said
+    assert "8080" not in said
 
 
 def test_status_shows_a_table(site: Site) -> None:

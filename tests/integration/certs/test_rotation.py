@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from certs.bundle import normal
+from certs.issue import issue_leaf
+from certs.material import Names
 from certs.renewal import Keep, decide
 from gpufence.names import CA_SECRET, MODE, TLS_SECRET, WEBHOOK_CONFIGURATION
 from kube import PatchType, core
@@ -101,6 +103,11 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def assert_nothing_lost(count: Count, least: int) -> None:
+    """
+    Every creation succeeded and every pod was rewritten; `-s` shows how many.
+    """
+    print(f"{count.made} pods made, {len(count.failed)} failed, {len(count.missed)} missed")  # noqa: T201 - figures for `pytest -s`
+
     assert [] == count.failed
     assert [] == count.missed
     assert least <= count.made
@@ -199,18 +206,34 @@ def test_damage_and_healing_lose_no_pod(stage: Stage) -> None:
     assert_nothing_lost(load.count, least=100)
 
 
+def test_a_leaf_for_another_name_is_refused(stage: Stage) -> None:
+    """
+    The API server refuses a leaf that lacks the name it calls, until the next run puts it right.
+    """
+    other = issue_leaf(stage.site.authority(), Names("other", "fence"), time.time())
+    stage.site.put(TLS_SECRET, tls_crt=other.certificate, tls_key=other.key)
+    with stage.load() as load:
+        wait_until(lambda: load.count.missed)
+        said = stage.ensure()
+        wait_until(stage.is_seen)
+
+    assert "new leaf: the names have changed" in said
+    assert [] == load.count.failed
+
+
 def test_losses_would_show(stage: Stage) -> None:
     """
     Without the CA in the bundles pods do miss the webhook, until a run restores it.
     """
-    hooks = len(stage.site.bundles())
     empty = [
         {"op": "remove", "path": f"/webhooks/{number}/clientConfig/caBundle"}
-        for number in range(hooks)
+        for number in range(len(stage.site.bundles()))
     ]
-    stage.site.client.patch(CONFIGURATION, empty, PatchType.JSON)
-    wait_until(lambda: not stage.is_seen())
-    stage.ensure()
-    wait_until(stage.is_seen)
+    with stage.load() as load:
+        stage.site.client.patch(CONFIGURATION, empty, PatchType.JSON)
+        wait_until(lambda: load.count.missed)
+        stage.ensure()
+        wait_until(stage.is_seen)
 
+    assert [] == load.count.failed
     stage.assert_settled()

@@ -4,16 +4,17 @@ When old CAs stop being trusted, and when not yet.
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
 from certs.bundle import normal, read_bundle
-from certs.dial import endpoints_of
+from certs.dial import call_each, endpoints_of
 from certs.ensure import Run, Wishes
 from certs.errors import OvertakenError
-from certs.issue import issue_ca
+from certs.issue import issue_ca, issue_leaf
 from certs.material import Patience
 from certs.overlap import Overlap
 from certs.ports import Endpoint, Served, World
@@ -22,6 +23,7 @@ from tests.unit.certs.builders import NAMES, NOW
 from tests.unit.certs.fakes import (
     CA,
     CONFIGURATION,
+    LEAF,
     FakeApi,
     FakeClock,
     FakeFleet,
@@ -183,6 +185,23 @@ def test_a_newer_ca_stops_the_end() -> None:
     assert [] == scene.api.writes
 
 
+def test_a_newer_leaf_ends_the_wait() -> None:
+    """
+    Where another run has stored a newer leaf, nobody is waited for who would serve the older one.
+    """
+    scene = Scene.begin()
+    leaf, authority = scene.api.leaf(), scene.api.authority()
+    newer = issue_leaf(authority, NAMES, NOW)
+    scene.api.put_data(LEAF, tls_crt=newer.certificate, tls_key=newer.key)
+    overlap = Overlap(
+        world(scene.api, scene.clock, scene.fleet), NAMES, PATIENCE, scene.fleet.endpoints, unheard
+    )
+
+    with pytest.raises(OvertakenError):
+        overlap.end(leaf, authority.certificate)
+    assert [] == scene.clock.slept
+
+
 def test_an_end_that_somebody_else_brought_is_no_deed() -> None:
     """
     Where another run ended the overlap in between, this one has nothing to report.
@@ -222,3 +241,15 @@ def test_replicas_are_found_by_their_endpoint_slices() -> None:
     found = endpoints_of(api, NAMES)
 
     assert ("10.1.0.7:8443", "[fd00::7]:8443") == tuple(map(str, found))
+
+
+def test_a_closed_port_is_trouble() -> None:
+    """
+    Calling where nobody listens tells why, and raises nothing.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    (served,) = call_each((Endpoint("127.0.0.1", port),), NAMES.verified)
+
+    assert served.certificate is None
+    assert "refused" in served.trouble

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agent.judge.standing import Standing
     from agent.judge.tick import Tick
     from agent.model.memory import Watch
-    from agent.model.pod import PodsOnNode
+    from agent.model.pod import PodOnNode, PodsOnNode
     from agent.model.policy import Policy
     from agent.model.use import NodeUse
 
@@ -132,13 +132,20 @@ def _case(
     brake = tick.brake(standing)
     terms = Terms(
         first_seen_at=tick.now if first_seen_at is None else first_seen_at,
-        hold_seconds=hold_seconds(
-            tick.memory.offences, standing.pod.lineage, tick.now, tick.policy
-        ),
+        hold_seconds=_hold(standing.pod, tick),
         braked=brake is not None,
     )
     watch = carried(watched, standing, tick, terms)
     return Case(standing, watch, terms, past.refusals, brake)
+
+
+def _hold(pod: PodOnNode, tick: Tick) -> float:
+    """
+    Return the time over that makes a pod due; its own eviction must not make it harmless again.
+    """
+    if pod.uid in tick.terminating:
+        return tick.policy.hold_seconds
+    return hold_seconds(tick.memory.offences, pod.lineage, tick.now, tick.policy)
 
 
 def _verdict(standing: Standing, found: Reason, tick: Tick, watch: Watch | None = None) -> Verdict:

@@ -19,7 +19,10 @@ PROC: Final = "/proc"
 
 _CHUNK = 8192
 _MOST_BYTES = 256 * 1024  # cgroup v1 has some dozen lines of at most a page each
-_MOST_REMEMBERED = 8192  # four times what eight cards can list
+MOST_REMEMBERED: Final = 8192
+"""
+Processes whose owners are kept: more than the cards of a node can list.
+"""
 
 
 class Lookup:
@@ -31,16 +34,22 @@ class Lookup:
     has the PID, since no container can leave its pod; `look` asks the kernel again.
     """
 
-    def __init__(self, root: Path | str = PROC, ticks_per_second: int = 0) -> None:
+    def __init__(
+        self,
+        root: Path | str = PROC,
+        ticks_per_second: int = 0,
+        most_remembered: int = MOST_REMEMBERED,
+    ) -> None:
         self._root = os.fspath(root)
         self._hertz = ticks_per_second or os.sysconf("SC_CLK_TCK")
+        self._most_remembered = most_remembered
         self._known: dict[int, Occupant] = {}
 
     def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]:
         """
         Return those of the processes that live and can be read.
         """
-        if len(self._known) > _MOST_REMEMBERED:
+        if len(self._known) > self._most_remembered:
             self._known.clear()
         found = ((pid, self._quickly(pid)) for pid in pids)
         return {pid: occupant for pid, occupant in found if occupant is not None}

@@ -1,0 +1,119 @@
+"""
+Whose a process is, by what stands in /proc/PID/cgroup.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.model.owner import Owner
+from agent.procfs.cgroup import parse_cgroup
+
+_FILE = Path(__file__).parents[3] / "data" / "cgroup-paths.jsonl"
+ROWS: list[dict[str, Any]] = [
+    json.loads(line) for line in _FILE.read_text(encoding="utf-8").splitlines()
+]
+UID = "c8975b0c-f223-4cfc-9144-e0d6525ddbb6"
+OTHER = "e32046d3-3464-4d11-bbe4-69e279637cf8"
+ID = "a" * 64
+NEXT = "b" * 64
+PATH = f"/kubepods/burstable/pod{UID}/{ID}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["environment"])
+def test_paths_seen_in_the_field(row: dict[str, Any]) -> None:
+    """
+    Every path of the collection yields the pod and the container that a person reads in it.
+    """
+    said = (row["pod_uid"], row["container_id"])
+    expected = None if said == (None, None) else Owner(*said)
+
+    assert expected == parse_cgroup(row["line"])
+
+
+def test_hierarchies_of_v1_agree() -> None:
+    """
+    The lines of cgroup v1 are read together, those of the runtime's service beside them.
+    """
+    text = f"4:memory:{PATH}\n3:cpu,cpuacct:{PATH}\n1:name=systemd:/\n0::/system.slice/x.service\n"
+
+    assert Owner(UID, ID) == parse_cgroup(text)
+
+
+def test_line_that_stops_at_the_pod() -> None:
+    """
+    A hierarchy that ends at the pod does not contradict one that names the container.
+    """
+    assert Owner(UID, ID) == parse_cgroup(f"2:a:/kubepods/pod{UID}\n1:b:/kubepods/pod{UID}/{ID}\n")
+
+
+@pytest.mark.parametrize("other", [f"pod{OTHER}/{ID}", f"pod{UID}/{NEXT}"])
+def test_hierarchies_that_disagree(other: str) -> None:
+    """
+    Lines that name different pods or containers name nobody.
+    """
+    assert parse_cgroup(f"2:memory:/kubepods/pod{UID}/{ID}\n1:pids:/kubepods/{other}\n") is None
+
+
+def test_line_with_a_uid_counts_more_than_a_neighbour() -> None:
+    """
+    A line that names a pod is believed before one that names a container alone.
+    """
+    assert Owner(UID, ID) == parse_cgroup(f"2:memory:/../{NEXT}\n1:pids:{PATH}\n")
+
+
+def test_neighbours_that_disagree() -> None:
+    """
+    Two different containers in the reader's own pod name nobody.
+    """
+    assert parse_cgroup(f"2:memory:/../{ID}\n1:pids:/../{NEXT}\n") is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/../{ID}/{NEXT}",  # a folder below a neighbour
+        f"/../../{ID}",  # not in the reader's pod
+        "/../crio-conmon-" + ID + ".scope",  # the monitor of a container, not the container
+        "/../x",
+        f"/kubepods/pod{UID.upper()}/{ID}",  # no kubelet writes capitals
+        f"/kubepods/pod{UID}x/{ID}",
+        f"/kubepods/xpod{UID}/{ID}",
+        f"/kubepods/pod{UID[:-1]}/{ID}",
+        f"/libpod_parent/libpod-{ID}",
+    ],
+)
+def test_what_only_looks_like_a_pod(path: str) -> None:
+    """
+    A path that no kubelet writes names nobody.
+    """
+    assert parse_cgroup(f"0::{path}") is None
+
+
+@pytest.mark.parametrize("monitor", ["crio-conmon-{}.scope", "{}x", "x{}", "docker-{}.slice"])
+def test_monitor_beside_a_container(monitor: str) -> None:
+    """
+    A segment that is not exactly a container's name is none: the pod is known, the container not.
+    """
+    assert Owner(UID, None) == parse_cgroup(f"0::/kubepods/pod{UID}/{monitor.format(ID)}")
+
+
+@pytest.mark.parametrize("separator", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r"])
+def test_line_forged_inside_a_line(separator: str) -> None:
+    """
+    Only a newline ends a line: a folder named like another line stays part of its own.
+    """
+    forged = f"{PATH}/x{separator}0::/kubepods/pod{OTHER}/{NEXT}"
+
+    assert Owner(UID, ID) == parse_cgroup(f"0::{forged}\n")
+
+
+def test_huge_line() -> None:
+    """
+    A line of 64 KiB is read like any other.
+    """
+    assert Owner(UID, ID) == parse_cgroup(f"0::{PATH}/" + "x/" * 32768)

@@ -1,0 +1,274 @@
+"""
+Whose memory is whose.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.attribute import MPS_SERVER
+from agent.model.pod import pods_on_node
+from agent.model.sample import GpuProcess, merged
+from agent.model.use import PodUse
+from gpufence.quantity import GIB, MIB
+from tests.unit.agent.builders import (
+    CARDS,
+    card_sample,
+    container_id,
+    occupant,
+    pod,
+    process_of,
+    uses,
+)
+
+UUID = CARDS[0].uuid
+A = pod("a")
+
+
+def counted(use: PodUse | None) -> int | None:
+    assert use is not None
+    return use.counted_bytes
+
+
+def test_lists_are_merged_by_the_largest_figure() -> None:
+    """
+    A PID in several lists, or twice in one, holds the most that any of them says.
+    """
+    compute = [GpuProcess(2, 100), GpuProcess(1, 7), GpuProcess(1, 9)]
+
+    assert (GpuProcess(1, 9), GpuProcess(2, 200)) == merged(compute, [GpuProcess(2, 200)])
+
+
+@pytest.mark.parametrize("figures", [(None, 5), (5, None), (None, None)])
+def test_unknown_in_one_list_is_unknown(figures: tuple[int | None, ...]) -> None:
+    """
+    A figure missing in any list makes that process unknown.
+    """
+    assert (GpuProcess(1, None),) == merged(*([GpuProcess(1, item)] for item in figures))
+
+
+def test_first_list_counts_nothing() -> None:
+    """
+    A process seen once is shown, and held against nobody.
+    """
+    use = uses([card_sample(0, {1: GIB})], [process_of(A)], [A]).cards[UUID].pods[A.uid]
+
+    assert (GIB, 0) == (use.used_bytes, use.counted_bytes)
+
+
+def test_second_list_confirms() -> None:
+    """
+    A process that two consecutive lists show with the same owner counts.
+    """
+    first = uses([card_sample(0, {1: MIB})], [process_of(A)], [A])
+    second = uses([card_sample(0, {1: GIB}, at=1)], [process_of(A)], [A], first, at=1)
+
+    assert GIB == counted(second.cards[UUID].pods[A.uid])
+
+
+def test_list_that_was_not_renewed_confirms_nothing() -> None:
+    """
+    The same list twice is one list.
+    """
+    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
+    second = uses([card_sample(0, {1: GIB})], [], [A], first, at=1)
+
+    assert 0 == counted(second.cards[UUID].pods[A.uid])
+
+
+def test_list_that_was_not_renewed_meets_the_pods_of_today() -> None:
+    """
+    A pod that the API server shows only now owns what an older list has shown.
+    """
+    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [])
+    second = uses([card_sample(0, {1: GIB})], [], [A], first, at=1)
+
+    assert GIB == first.cards[UUID].unattributed_bytes
+    assert GIB == second.cards[UUID].pods[A.uid].used_bytes
+    assert 0 == second.cards[UUID].unattributed_bytes
+
+
+def test_missing_list_breaks_the_sequence() -> None:
+    """
+    A list after a missing one counts as a first one.
+    """
+    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
+    gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1)
+    third = uses([card_sample(0, {1: GIB}, at=2)], [process_of(A)], [A], gap, at=2)
+
+    assert 0 == counted(third.cards[UUID].pods[A.uid])
+
+
+def test_missing_list_makes_use_unknown() -> None:
+    """
+    Who held memory before a list went missing holds an unknown amount, not nothing.
+    """
+    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
+    gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1).cards[UUID]
+
+    assert {A.uid: PodUse(A.uid, None, None)} == gap.pods
+    assert (None, None) == (gap.unattributed_bytes, gap.unlisted_bytes)
+
+
+def test_missing_list_forgets_pods_that_are_gone() -> None:
+    """
+    A pod that has left the node is not carried on.
+    """
+    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
+
+    assert {} == uses([card_sample(0, None, at=1)], [], [], first, at=1).cards[UUID].pods
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"started": -100.0},  # another process with the same PID
+        {"container": "next"},  # the same process, moved
+    ],
+)
+def test_other_process_under_the_same_pid(changed: dict[str, object]) -> None:
+    """
+    A PID that has changed hands between two lists starts anew.
+    """
+    item = pod("a", "main", "next")
+    first = uses([card_sample(0, {1: GIB})], [process_of(item)], [item])
+    replaced = process_of(item, **changed)  # type: ignore[arg-type] # a column
+    second = uses([card_sample(0, {1: GIB}, at=1)], [replaced], [item], first, at=1)
+
+    assert 0 == counted(second.cards[UUID].pods[item.uid])
+
+
+def test_process_that_renames_itself() -> None:
+    """
+    A process stays the same under another name.
+    """
+    first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
+    renamed = process_of(A, command="other")
+    second = uses([card_sample(0, {1: GIB}, at=1)], [renamed], [A], first, at=1)
+
+    assert GIB == counted(second.cards[UUID].pods[A.uid])
+
+
+@pytest.mark.parametrize(("started", "expected"), [(9.99, 5), (10.0, 5), (10.01, None)])
+def test_process_younger_than_the_list(started: float, expected: int | None) -> None:
+    """
+    A process that may have started after the list was made is not the one it names.
+    """
+    sample = card_sample(0, {1: 5}, at=10)
+    pods = uses([sample], [process_of(A, started=started)], [A], at=10).cards[UUID].pods
+
+    assert expected == (pods[A.uid].used_bytes if pods else None)
+
+
+def test_unknown_figure_makes_the_pod_unknown() -> None:
+    """
+    One process without a figure makes its pod's use unknown, its neighbour's not.
+    """
+    b = pod("b")
+    sample = card_sample(0, {1: GIB, 2: None, 3: MIB})
+    people = [process_of(A, 1), process_of(A, 2), process_of(b, 3)]
+    pods = uses([sample], people, [A, b]).cards[UUID].pods
+
+    assert (None, None) == (pods[A.uid].used_bytes, pods[A.uid].counted_bytes)
+    assert MIB == pods[b.uid].used_bytes
+
+
+@pytest.mark.parametrize(
+    ("pod_uid", "container"),
+    [
+        (None, None),  # a process of the host
+        ("uid-unknown", container_id("a")),
+        (A.uid, None),  # the pod's own cgroup
+        (A.uid, container_id("a", "sandbox")),  # a container the API server does not list
+        (None, container_id("b")),
+    ],
+)
+def test_unattributed(pod_uid: str | None, container: str | None) -> None:
+    """
+    A process is nobody's unless kernel and API server name the same pod and container.
+    """
+    sample = card_sample(0, {1: GIB})
+    card = uses([sample], [occupant(1, pod_uid, container)], [A]).cards[UUID]
+
+    assert ({}, GIB) == (card.pods, card.unattributed_bytes)
+
+
+def test_process_that_nobody_could_look_up() -> None:
+    """
+    A PID without a process is nobody's memory, and unknown where its figure is.
+    """
+    card = uses([card_sample(0, {1: GIB, 2: None})], [], [A]).cards[UUID]
+
+    assert card.unattributed_bytes is None
+
+
+def test_static_pod() -> None:
+    """
+    A static pod's cgroup carries its manifest's hash, the API server's mirror of it another UID.
+    """
+    item = pod("a", static_uid="0" * 32)
+
+    assert [item.uid] == list(
+        uses([card_sample(0, {1: 5})], [process_of(item)], [item]).cards[UUID].pods
+    )
+
+
+def test_container_of_the_readers_own_pod() -> None:
+    """
+    A neighbour whose path has no UID is found by its container alone.
+    """
+    found = occupant(1, None, container_id("a"))
+
+    assert [A.uid] == list(uses([card_sample(0, {1: 5})], [found], [A]).cards[UUID].pods)
+
+
+def test_containers_of_a_pod() -> None:
+    """
+    What a pod holds is split by container, confirmed processes only.
+    """
+    item = pod("a", "main", "aside")
+    people = [process_of(item, 1), process_of(item, 2, "aside"), process_of(item, 3, "aside")]
+    first = uses([card_sample(0, {1: 1, 2: 2})], people, [item])
+    second = uses([card_sample(0, {1: 1, 2: 2, 3: 4}, at=1)], people, [item], first, at=1)
+
+    assert {"main": 1, "aside": 2} == second.cards[UUID].pods[item.uid].containers
+
+
+def test_mps_server_belongs_to_nobody() -> None:
+    """
+    On a card with MPS clients the server's memory is nobody's, whatever pod it runs in.
+    """
+    server = process_of(A, command=MPS_SERVER)
+    card = uses([card_sample(0, {1: GIB}, mps=True)], [server], [A]).cards[UUID]
+
+    assert ({}, GIB) == (card.pods, card.unattributed_bytes)
+
+
+def test_name_of_an_mps_server_hides_nothing_elsewhere() -> None:
+    """
+    A process cannot hide on an ordinary card behind the name of an MPS server.
+    """
+    server = process_of(A, command=MPS_SERVER)
+    card = uses([card_sample(0, {1: GIB})], [server], [A]).cards[UUID]
+
+    assert GIB == card.pods[A.uid].used_bytes
+
+
+@pytest.mark.parametrize(("figure", "expected"), [(GIB, 3 * GIB), (5 * GIB, 0), (None, None)])
+def test_memory_that_no_process_shows(figure: int | None, expected: int | None) -> None:
+    """
+    The card's own count beyond all listed processes is unlisted, never negative.
+    """
+    sample = card_sample(0, {1: figure}, free=CARDS[0].memory_bytes - 4 * GIB)
+
+    assert expected == uses([sample], [], []).cards[UUID].unlisted_bytes
+
+
+def test_pods_of_one_name_after_another() -> None:
+    """
+    The index finds a pod by UID, not by name.
+    """
+    pods = pods_on_node([A, pod("a", uid="uid-next", containers={})])
+
+    assert {A.uid, "uid-next"} == set(pods.by_uid)
+    assert pods.find(None) is None

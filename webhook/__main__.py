@@ -6,11 +6,21 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
-from webhook.settings import HELP as SETTINGS
+from webhook.settings import HELP, POLICY_HELP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _WRONG = 2
+
+
+def _listed(settings: Mapping[str, str]) -> str:
+    return "".join(f"  {name:36} {text}\n" for name, text in settings.items())
+
+
 _HELP = f"""\
 usage: gpufence-webhook [serve]
        gpufence-webhook rewrite -f FILE [--card 15360Mi] ...
@@ -20,9 +30,10 @@ rewrite    show what would happen to the pods of a manifest, without a cluster
 
 Settings are environment variables; what stands in brackets holds where one is not set.
 
-{"".join(f"  {name:31} {text}{chr(10)}" for name, text in SETTINGS.items())}
-The settings that decide what is written into pods are listed by `gpufence-webhook rewrite --help`.
-"""
+The server:
+{_listed(HELP)}
+What is written into pods, by `rewrite` too:
+{_listed(POLICY_HELP)}"""
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gpufence import names
 from webhook.logs import LEVELS
 
 if TYPE_CHECKING:
@@ -84,6 +85,17 @@ HELP: Final = {
     LOG_LEVEL: "debug, info, warning or error (info)",
     DRAIN_SECONDS: "seconds to go on serving after SIGTERM (15)",
     API_DEADLINE_SECONDS: "seconds one admission may wait for the API server (0.8)",
+}
+
+POLICY_HELP: Final = {
+    names.DEFAULT_CARD: "memory of a card where no node tells, such as 15360Mi (unknown)",
+    names.DEFAULT_CAPABILITY: "that card's compute capability, such as 7.5 (unknown)",
+    names.GPUSHARE_UNIT: "unit of aliyun.com/gpu-mem until a node tells, GiB or MiB (GiB)",
+    names.VOLCANO_FACTOR: "--gpu-memory-factor of Volcano's device plugin (1)",
+    names.RESERVE: "replaces the table of context reserves, such as 700Mi (the table)",
+    f"{names.SCHEDULER_PREFIX}<DIALECT>": "schedulerName for the pods of GPUSHARE, VOLCANO, "
+    "VOLCANO_VGPU, HAMI, KAI, NVIDIA, MIG or ANNOTATION",
+    names.TOLERATIONS: "key=value:Effect,... that GPU pods get besides nvidia.com/gpu (none)",
 }
 
 

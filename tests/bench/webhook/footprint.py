@@ -33,8 +33,8 @@ def measure(folder: Path) -> list[Figure]:
         command = ("tests.bench.webhook.in_pod", server.url)
         with programs.webhook(
             folder, command, GPUFENCE_CLUSTER="auto", GPUFENCE_DEFAULT_CARD=""
-        ) as (_port, _status, process_id):
-            held, peak = programs.memory_mib(process_id)
+        ) as program:
+            held, peak = programs.memory_mib(program.process_id)
         kilobytes = len(json.dumps(_node(0))) / 1000
     return [
         at_most(f"memory at {NODES:,} nodes of {kilobytes:.0f} KB", held, "MiB", MOST_MIB),

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Load:
     """
-    What a run came to.
+    What a run came to; `sent` counts those of the warm-up, too.
     """
 
     requests: int
+    sent: int
     failed: int
     seconds: float
     p50_milliseconds: float
@@ -61,6 +62,7 @@ class _Caller(asyncio.Protocol):
         self._received = b""
         self._sent = 0.0
         self.latencies: list[float] = []
+        self.sent = 0
         self.failed = 0
         self.stopped = False
         self.done = asyncio.get_running_loop().create_future()
@@ -94,6 +96,7 @@ class _Caller(asyncio.Protocol):
         if self.stopped:
             self._transport.close()
             return
+        self.sent += 1
         self._sent = time.perf_counter()
         self._transport.write(self._request)
 
@@ -130,6 +133,7 @@ async def _run(target: Target, connections: int, seconds: float) -> Load:
     await asyncio.gather(*(caller.done for caller in callers))
     return Load(
         requests=len(latencies),
+        sent=sum(caller.sent for caller in callers),
         failed=sum(caller.failed for caller in callers),
         seconds=took,
         p50_milliseconds=percentile(latencies, 50) * 1000,

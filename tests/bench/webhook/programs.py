@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE_SECONDS = 60.0
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Server:
+    port: int
+    process_id: int
 
 
 def free_port() -> int:
@@ -28,9 +36,9 @@ def free_port() -> int:
 @contextmanager
 def webhook(
     folder: Path, command: Sequence[str] = ("webhook",), **settings: str
-) -> Iterator[tuple[int, int, int]]:
+) -> Iterator[Server]:
     """
-    Run the webhook as in production, and lend its port, its status port and its process id.
+    Run the webhook as in production.
     """
     port, status = free_port(), free_port()
     environment = {
@@ -46,11 +54,11 @@ def webhook(
     }
     with _running([sys.executable, "-m", *command], folder, environment) as process:
         _wait_until(process, lambda: _is_ready(status))
-        yield port, status, process.pid
+        yield Server(port, process.pid)
 
 
 @contextmanager
-def bare(folder: Path) -> Iterator[int]:
+def bare(folder: Path) -> Iterator[Server]:
     """
     Run the handler that the webhook is compared with, with the same server and the same TLS.
     """
@@ -62,14 +70,14 @@ def bare(folder: Path) -> Iterator[int]:
     ]
     with _running(command, folder, dict(os.environ)) as process:
         _wait_until(process, lambda: _listens(port))
-        yield port
+        yield Server(port, process.pid)
 
 
 @contextmanager
 def _running(
     command: list[str], folder: Path, environment: dict[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    with (folder / "log").open("wb") as log:
+    with (folder / f"{command[2]}.log").open("wb") as log:
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
@@ -114,3 +122,8 @@ def memory_mib(process_id: int) -> tuple[float, float]:
     status = Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
     held, peak = (status.split(f"{key}:")[1].split()[0] for key in ("VmRSS", "VmHWM"))
     return int(held) / 1024, int(peak) / 1024
+
+
+def cpu_seconds(process_id: int) -> float:
+    fields = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND

@@ -59,6 +59,7 @@ def webhook(site: Site) -> Iterator[Webhook]:
         site.wait_for_hooks(lambda: calls(running))
         yield running
         site.unregister()
+        assert_no_bug(running)
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,14 @@ def full_webhook(full_site: Site) -> Iterator[Webhook]:
         full_site.wait_for_hooks(lambda: calls(running))
         yield running
         full_site.unregister()
+        assert_no_bug(running)
+
+
+def assert_no_bug(webhook: Webhook) -> None:
+    """
+    Whatever a module's tests did, no review was answered with an error of ours.
+    """
+    assert [] == [line for line in webhook.lines if line.get("level") == "error"]
 
 
 def calls(webhook: Webhook) -> float:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gpufence.dialects import Dialect
 from gpufence.errors import SettingsError
+from gpufence.names import SCHEDULER_PREFIX
 from gpufence.settings import Reader
-from webhook.settings import HELP, ServerSettings, read_server_settings
+from webhook.policy import read_policy, scheduler_setting
+from webhook.settings import HELP, POLICY_HELP, ServerSettings, read_server_settings
 
 WRONG = {
     "GPUFENCE_LISTEN": "8443",
@@ -81,10 +84,14 @@ def test_the_help_lists_every_setting() -> None:
     """
     What is read is documented, and nothing else is.
     """
-    reader = Reader(dict.fromkeys(HELP, "x"))
+    schedulers = {scheduler_setting(dialect): "x" for dialect in Dialect}
+    pattern = f"{SCHEDULER_PREFIX}<DIALECT>"
+    reader = Reader(dict.fromkeys(HELP.keys() | POLICY_HELP.keys() - {pattern}, "x") | schedulers)
     read_server_settings(reader)
+    read_policy(reader)
 
     assert () == reader.unknown("GPUFENCE_")
+    assert all(dialect.name in POLICY_HELP[pattern] for dialect in Dialect)
 
 
 def test_settings_are_shown_as_a_person_writes_them() -> None:

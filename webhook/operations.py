@@ -111,9 +111,8 @@ class Patch:
         return cast("dict[str, object]", found)
 
     def _make(self, path: Path, value: dict[str, object] | list[object]) -> None:
-        parent = self._copy(path[:-1])
-        if isinstance(parent, dict):
-            parent[str(path[-1])] = self._copies[path] = value
+        parent = cast("dict[str, object]", self._copy(path[:-1]))
+        parent[str(path[-1])] = self._copies[path] = value
         self.operations.append({"op": "add", "path": pointer(path)[:-1], "value": value.copy()})
 
     def _copy(self, path: Path) -> object:

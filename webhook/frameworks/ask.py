@@ -46,7 +46,8 @@ class Ask:
     """
     One container, and all that its settings depend on.
 
-    `first_slot` is the first number free; `fenced` is False where nothing enforces the limit.
+    `first_slot` is the first number free; `fenced` is False where nothing enforces the limit;
+    `bound` is True when the variables stand as they are and only their values can change.
     """
 
     container: str
@@ -56,6 +57,7 @@ class Ask:
     first_slot: int = 0
     how: How = How.SET
     fenced: bool = True
+    bound: bool = False
     args: bool = False
     hook: bool = False
     env_from: bool = False

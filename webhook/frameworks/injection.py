@@ -138,7 +138,8 @@ class _Work:
             if row is XLA:
                 yield from self._xla_rows()
             elif hidden_torch and row in (PYTORCH, OWN_FRACTION):
-                if self.aware:
+                points = self.words.get(row.env, Word(row.env)).points
+                if self.aware or (self.ask.bound and points):
                     yield replace(row, basis=Basis.SHARE)
             elif row is not XLA_NEW_BLANK:
                 yield row
@@ -169,7 +170,7 @@ class _Work:
             return
         launch = self.ask.launch
         flagged = launch is not None and self.told and row is launch.flag.row
-        user = launch.value if launch is not None and flagged else word.user
+        user = launch.value if launch is not None and flagged and launch.value else word.user
         settled = settle(row, smallest(self.ask.reckoning, row.basis), user)
         if settled is None:
             return

@@ -129,22 +129,19 @@ class Launch:
 
 @lru_cache(maxsize=1024)
 def read_launch(
-    image: str, command: tuple[str, ...], args: tuple[str, ...], framework: str
+    image: str, command: tuple[str, ...], args: tuple[str, ...], framework: str = ""
 ) -> Launch | None:
     """
     Recognise a server by the user's word, by what is started, or by the image; None for any other.
-
-    Arguments of ours count as not there, so that a second look sees what the first one saw.
     """
     if framework in NO_SERVER:
         return None
-    own = tuple(item for item in args if not _OURS.search(item) or not _is_ours(item))
-    line = " ".join((*command, *own))
+    line = " ".join((*command, *args))
     server = Server(framework) if framework in tuple(Server) else _recognised(line, image)
     if server is None:
         return None
     found = FLAGS[server].pattern.findall(line)
-    return Launch(server, found[-1] if found else None, _obstacle(server, command, own, line))
+    return Launch(server, found[-1] if found else None, _obstacle(server, command, args, line))
 
 
 def _recognised(line: str, image: str) -> Server | None:
@@ -152,8 +149,14 @@ def _recognised(line: str, image: str) -> Server | None:
     return Server[match.lastgroup.upper()] if match and match.lastgroup else None
 
 
-def _is_ours(item: str) -> bool:
-    return any(item == Launch(server, None).argument for server in Server)
+def without_ours(args: tuple[str, ...]) -> tuple[str, ...]:
+    """
+    Leave out the argument that an earlier pass has appended, to see what that pass saw.
+    """
+    return tuple(item for item in args if item not in _ARGUMENTS)
+
+
+_ARGUMENTS = frozenset(Launch(server, None).argument for server in Server)
 
 
 def _obstacle(server: Server, command: tuple[str, ...], args: tuple[str, ...], line: str) -> str:

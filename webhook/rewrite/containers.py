@@ -17,13 +17,14 @@ from gpufence.plan import read_plan
 from gpufence.shape import as_list, as_object, as_text, objects
 from webhook.frameworks import defeats
 from webhook.frameworks.ask import Word
-from webhook.frameworks.servers import read_launch
+from webhook.frameworks.servers import read_launch, without_ours
 from webhook.frameworks.table import GROWTH, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from gpufence.shape import Object
+    from gpufence.wishes import Wishes
     from webhook.frameworks.servers import Launch
     from webhook.operations import Path
 
@@ -63,7 +64,7 @@ class Seen(NamedTuple):
     positions: Mapping[str, list[int]]
 
 
-def see(pod: Object, wanted: Container[str], framework: str) -> list[Seen]:
+def see(pod: Object, wanted: Container[str], wishes: Wishes) -> list[Seen]:
     """
     Look at the containers of these names.
     """
@@ -71,7 +72,7 @@ def see(pod: Object, wanted: Container[str], framework: str) -> list[Seen]:
     originals = _Originals(pod)
     taken: set[str] = set()
     return [
-        _see(item, ("spec", field, position), framework, originals, taken)
+        _see(item, ("spec", field, position), wishes, originals, taken)
         for field in ("initContainers", "containers")
         for position, item in enumerate(objects(spec.get(field), f"spec.{field}"))
         if item.get("name") in wanted
@@ -115,9 +116,9 @@ def _from_plan(pod: Object) -> dict[tuple[str, str], str | None]:
     }
 
 
-def _see(item: Object, path: Path, framework: str, originals: _Originals, taken: set[str]) -> Seen:
+def _see(item: Object, path: Path, wishes: Wishes, originals: _Originals, taken: set[str]) -> Seen:
     name = as_text(item.get("name"), "name")
-    launch = _launch(item, framework)
+    launch = _launch(item, wishes)
     env = item.get("env")
     env_from = bool(item.get("envFrom"))
     if not env:
@@ -135,13 +136,14 @@ def _see(item: Object, path: Path, framework: str, originals: _Originals, taken:
     return Seen(Look(name, words, launch, env_from), item, path, positions)
 
 
-def _launch(item: Object, framework: str) -> Launch | None:
+def _launch(item: Object, wishes: Wishes) -> Launch | None:
     command, args = item.get("command"), item.get("args")
+    said = _texts(args, "args") if args else ()
     return read_launch(
         as_text(item.get("image"), "image"),
         _texts(command, "command") if command else (),
-        _texts(args, "args") if args else (),
-        framework,
+        without_ours(said) if wishes.args else said,
+        wishes.framework,
     )
 
 

@@ -124,6 +124,7 @@ def _ask(terms: Terms, look: Look, first_slot: int) -> Ask:
         first_slot=first_slot,
         how=terms.how,
         fenced=terms.fenced,
+        bound=terms.question.place is not None,
         args=wishes.args,
         hook=wishes.python_hook,
         env_from=look.env_from,

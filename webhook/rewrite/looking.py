@@ -20,7 +20,7 @@ def look_at(manifest: Object, terms: Terms, hook_source: str) -> tuple[list[Seen
     """
     Return the containers that ask for the GPU, and the first slot number nobody uses.
     """
-    seen = see(manifest, terms.parts, terms.wishes.framework)
+    seen = see(manifest, terms.parts, terms.wishes)
     if terms.wishes.python_hook and terms.how is How.SET:
         seen = [_hooked(manifest, item, hook_source) for item in seen]
     return seen, first_free(seen)

@@ -104,7 +104,7 @@ def _readable(operation: dict[str, Any]) -> dict[str, Any]:
     """
     Leave out the plan's text, which stands beside the operations as an object.
     """
-    shown = json.loads(json.dumps(operation))
+    shown: dict[str, Any] = json.loads(json.dumps(operation))
     if shown["path"].endswith("gpufence.io~1plan"):
         shown["value"] = "(the plan)"
     if shown["path"] == "/metadata/annotations" and shown["op"] == "add":

@@ -1,0 +1,96 @@
+"""
+The webhook's decisions in one call, and what they look like afterwards.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+
+from gpufence import names
+from gpufence.candidates import Choice
+from gpufence.dialects import Units
+from gpufence.mode import Mode
+from gpufence.nodes import GpuNode, read_node
+from gpufence.quantity import MIB
+from webhook.fleet import Fleet
+from webhook.policy import Policy
+from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T4 = Choice(Units(), 15360 * MIB, (7, 5))
+POLICY = Policy(default=T4, hook_source="pass\n")
+NO_CARD = replace(POLICY, default=Choice(Units(), None))
+
+
+def gpu_node(manifest: dict[str, Any]) -> GpuNode:
+    found = read_node(manifest, Units())
+    assert found is not None
+    return found
+
+
+def decide(
+    pod: dict[str, Any],
+    mode: Mode = Mode.CAP,
+    namespace: Mapping[str, str] | None = None,
+    fleet: Fleet | None = None,
+    policy: Policy = POLICY,
+) -> Rewrite | Unchanged | Refusal:
+    return rewrite(pod, mode, namespace or {}, fleet or Fleet(()), policy)
+
+
+def rewritten(
+    pod: dict[str, Any],
+    mode: Mode = Mode.CAP,
+    namespace: Mapping[str, str] | None = None,
+    fleet: Fleet | None = None,
+    policy: Policy = POLICY,
+) -> tuple[dict[str, Any], Rewrite]:
+    """
+    Return the pod as the API server would have it, with what led there.
+    """
+    said = decide(pod, mode, namespace, fleet, policy)
+    assert isinstance(said, Rewrite), said
+    return applied(pod, said), said
+
+
+def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
+    patch = json.loads(json.dumps(said.operations))
+    result: dict[str, Any] = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
+    return result
+
+
+def environment(pod: dict[str, Any], name: str = "main") -> dict[str, str | None]:
+    """
+    Return what a container sees: literal values and slots; None for what cannot be told here.
+    """
+    spec = pod["spec"]
+    found = [*spec.get("initContainers", []), *spec["containers"]]
+    item = next(item for item in found if item["name"] == name)
+    return {
+        entry["name"]: _value(entry, pod["metadata"]["annotations"])
+        for entry in item.get("env", [])
+    }
+
+
+def variables(**values: str) -> list[dict[str, str]]:
+    return [{"name": name, "value": text} for name, text in values.items()]
+
+
+def annotation(pod: dict[str, Any], key: str) -> str | None:
+    found: str | None = pod["metadata"].get("annotations", {}).get(key)
+    return found
+
+
+def _value(entry: dict[str, Any], annotations: dict[str, str]) -> str | None:
+    if "valueFrom" not in entry:
+        return str(entry.get("value", ""))
+    path = entry["valueFrom"].get("fieldRef", {}).get("fieldPath", "")
+    key = path.removeprefix("metadata.annotations['").removesuffix("']")
+    return annotations.get(key, "") if key.startswith(names.ENV_PREFIX) else None

@@ -1,0 +1,141 @@
+"""
+Mounting the start-up hook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.mode import Mode
+from tests.builders import gpushare, pod
+from tests.unit.webhook.builders import (
+    POLICY,
+    annotation,
+    decide,
+    environment,
+    rewritten,
+    variables,
+)
+from webhook.rewrite import Unchanged
+from webhook.rewrite.hook import MOUNT, VOLUME
+
+
+def hooked(volumes: list[Any] | None = None, **item: Any) -> dict[str, Any]:
+    asked = pod(gpushare() | item, annotations={names.PYTHON_HOOK: "enabled"})
+    if volumes is not None:
+        asked["spec"]["volumes"] = volumes
+    return asked
+
+
+def test_the_hook_is_mounted_from_an_annotation() -> None:
+    """
+    The source travels in an annotation, a volume shows it, and PYTHONPATH leads to it.
+    """
+    result, _ = rewritten(hooked())
+
+    assert "pass\n" == annotation(result, names.SITECUSTOMIZE)
+    assert [VOLUME] == result["spec"]["volumes"]
+    assert [MOUNT] == result["spec"]["containers"][0]["volumeMounts"]
+    assert "/gpufence" == environment(result)[names.PYTHON_PATH]
+
+
+def test_a_second_pass_mounts_nothing_again() -> None:
+    """
+    The hook is mounted once, however often the webhook is called.
+    """
+    result, _ = rewritten(hooked([{"name": "data", "emptyDir": {}}], volumeMounts=[]))
+
+    assert isinstance(decide(result), Unchanged)
+
+
+def test_two_containers_share_one_volume() -> None:
+    """
+    Every GPU container mounts the same volume.
+    """
+    asked = pod(gpushare("a"), gpushare("b"), annotations={names.PYTHON_HOOK: "enabled"})
+    result, _ = rewritten(asked)
+
+    assert [VOLUME] == result["spec"]["volumes"]
+    assert [[MOUNT], [MOUNT]] == [item["volumeMounts"] for item in result["spec"]["containers"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("/app", "/gpufence:/app"),
+        ("", "/gpufence"),
+        ("/otel:/app:/gpufence", "/gpufence:/otel:/app"),
+        ("/gpufence:/app", "/gpufence:/app"),
+        ("/app:$(MORE)", "/gpufence:/app:$(MORE)"),
+    ],
+)
+def test_the_hook_is_found_first(said: str, expected: str) -> None:
+    """
+    The hook's folder stands in front of the user's own, whoever else has been there.
+    """
+    result, _ = rewritten(hooked(env=variables(PYTHONPATH=said)))
+
+    assert expected == environment(result)[names.PYTHON_PATH]
+
+
+def test_what_env_from_may_bring_stays_in_force() -> None:
+    """
+    Beside envFrom the variable refers to itself, which the kubelet expands.
+    """
+    result, _ = rewritten(hooked(envFrom=[{"configMapRef": {"name": "c"}}]))
+
+    assert "/gpufence:$(PYTHONPATH)" == environment(result)[names.PYTHON_PATH]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (hooked([{"name": names.HOOK_VOLUME, "emptyDir": {}}]), "a volume gpufence-python"),
+        (hooked(volumeMounts=[{"name": "x", "mountPath": "/gpufence/"}]), "mounted at /gpufence"),
+        (
+            hooked(
+                env=[{"name": "PYTHONPATH", "valueFrom": {"configMapKeyRef": {"name": "c"}}}],
+            ),
+            "PYTHONPATH comes from elsewhere",
+        ),
+    ],
+)
+def test_what_is_in_the_way_is_named(asked: dict[str, Any], reason: str) -> None:
+    """
+    Where the hook cannot be mounted, everything else is done and the reason is said.
+    """
+    result, said = rewritten(asked)
+
+    assert any(reason in text and "no start-up hook" in text for text in said.warnings)
+    assert annotation(result, names.SITECUSTOMIZE) is None
+
+
+def test_a_gpufence_without_a_hook_says_so() -> None:
+    """
+    Where there is no source to mount, the wish is answered with a warning.
+    """
+    _, said = rewritten(hooked(), policy=replace(POLICY, hook_source=""))
+
+    assert "main: this gpufence was started without a start-up hook to mount" in said.warnings
+
+
+def test_observe_mounts_nothing() -> None:
+    """
+    In observe no volume appears.
+    """
+    result, _ = rewritten(hooked(), Mode.OBSERVE)
+
+    assert "volumes" not in result["spec"]
+
+
+def test_the_hook_knows_of_the_hidden_variable() -> None:
+    """
+    With the hook, the variable that hides PyTorch's newer one is not worth a warning.
+    """
+    _, said = rewritten(hooked(env=variables(PYTORCH_CUDA_ALLOC_CONF="x:1")))
+
+    assert () == said.warnings

@@ -1,0 +1,258 @@
+"""
+What becomes of the values that users have set themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.mode import Mode
+from gpufence.plan import Done
+from tests.builders import gpushare, pod
+from tests.unit.webhook.builders import NO_CARD, decide, environment, rewritten, variables
+from webhook.rewrite import Rewrite, Unchanged
+
+OURS = "per_process_memory_fraction:0.140000"
+
+
+def with_env(*entries: dict[str, Any], **values: str) -> dict[str, Any]:
+    return pod(gpushare() | {"env": [*entries, *variables(**values)]})
+
+
+def done(said: Rewrite, env: str) -> Done:
+    return next(item.done for item in said.plan.containers["main"].settings if item.env == env)
+
+
+@pytest.mark.parametrize(
+    ("env", "value", "expected"),
+    [
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.9", "0.140000"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.05", "0.05"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", " .05 ", " .05 "),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "5e-2", "5e-2"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.14", "0.14"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "0", "0.140000"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "-1", "0.140000"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "nan", "0.140000"),
+        ("PYTORCH_ALLOC_CONF", "expandable_segments:True", f"expandable_segments:True,{OURS}"),
+        ("PYTORCH_ALLOC_CONF", "a:[1:2,3:4],b:1,", f"a:[1:2,3:4],b:1,{OURS}"),
+        ("PYTORCH_ALLOC_CONF", "per_process_memory_fraction:0.1,b:1", None),
+        ("PYTORCH_ALLOC_CONF", "per_process_memory_fraction:0.5,b:1", f"b:1,{OURS}"),
+        ("PYTORCH_ALLOC_CONF", "per_process_memory_fraction:0.5", OURS),
+        ("PYTORCH_ALLOC_CONF", "per_process_memory_fraction:x", OURS),
+        ("CUPY_GPU_MEMORY_LIMIT", "1073741824", "1073741824"),
+        ("CUPY_GPU_MEMORY_LIMIT", "10%", "10%"),
+        ("CUPY_GPU_MEMORY_LIMIT", "50%", "2254857830"),
+        ("CUPY_GPU_MEMORY_LIMIT", "0", "2254857830"),
+        ("CUPY_GPU_MEMORY_LIMIT", "1Gi", "2254857830"),
+        ("FLAGS_gpu_memory_limit_mb", "512", "512"),
+        ("FLAGS_gpu_memory_limit_mb", "4096", "2150"),
+        ("FLAGS_gpu_memory_limit_mb", "512MB", "2150"),
+        ("JULIA_CUDA_HARD_MEMORY_LIMIT", "512MiB", "512MiB"),
+        ("JULIA_CUDA_HARD_MEMORY_LIMIT", "100M", "100M"),
+        ("JULIA_CUDA_HARD_MEMORY_LIMIT", "5%", "5%"),
+        ("JULIA_CUDA_HARD_MEMORY_LIMIT", "8GiB", "2150MiB"),
+        ("JULIA_CUDA_HARD_MEMORY_LIMIT", "none", "2150MiB"),
+        ("TF_FORCE_GPU_ALLOW_GROWTH", "true", "true"),
+        ("TF_FORCE_GPU_ALLOW_GROWTH", "false", "true"),
+        ("CUDA_MODULE_LOADING", "EAGER", "EAGER"),
+        ("GPUFENCE_MEMORY_FRACTION", "0.01", "0.01"),
+    ],
+)
+def test_the_smaller_of_both_counts(env: str, value: str, expected: str | None) -> None:
+    """
+    A container sees the user's value where that asks for less, and ours everywhere else.
+    """
+    result, _ = rewritten(with_env(**{env: value}))
+
+    assert (value if expected is None else expected) == environment(result)[env]
+
+
+def test_a_lowered_value_is_said() -> None:
+    """
+    Whoever loses a larger value is told which one counts, and of what.
+    """
+    _, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"))
+
+    assert said.warnings[0].startswith('main: XLA_PYTHON_CLIENT_MEM_FRACTION "0.9" is above')
+    assert said.warnings[0].endswith("0.140000 counts (limit 3072Mi of 15360Mi)")
+
+
+def test_a_kept_value_is_not_worth_a_word() -> None:
+    """
+    A value within the share stays without a warning.
+    """
+    _, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.05"))
+
+    assert () == said.warnings
+    assert Done.KEPT is done(said, names.XLA_FRACTION)
+
+
+def test_only_one_name_of_jax_is_ever_filled() -> None:
+    """
+    JAX's newer name is honoured when the user chose it, and the older one is blank.
+    """
+    result, _ = rewritten(with_env(XLA_CLIENT_MEM_FRACTION="0.05"))
+    seen = environment(result)
+
+    assert ("", "0.05") == (seen[names.XLA_FRACTION], seen[names.XLA_NEW_FRACTION])
+
+
+def test_both_names_of_jax_are_mended() -> None:
+    """
+    Where the user filled both names, which sends JAX to the CPU, only the newer stays.
+    """
+    result, said = rewritten(
+        with_env(XLA_CLIENT_MEM_FRACTION="0.05", XLA_PYTHON_CLIENT_MEM_FRACTION="0.1")
+    )
+    seen = environment(result)
+
+    assert ("", "0.05") == (seen[names.XLA_FRACTION], seen[names.XLA_NEW_FRACTION])
+    assert "sends JAX to the CPU" in said.warnings[0]
+
+
+@pytest.mark.parametrize("env", [names.XLA_FRACTION, names.XLA_NEW_FRACTION])
+def test_a_hidden_name_of_jax_keeps_the_other_away(env: str) -> None:
+    """
+    Where one of JAX's names cannot be read, neither is touched: both filled would be worse.
+    """
+    source = {"configMapKeyRef": {"name": "c", "key": "k"}}
+    result, said = rewritten(with_env({"name": env, "valueFrom": source}))
+    other = ({names.XLA_FRACTION, names.XLA_NEW_FRACTION} - {env}).pop()
+
+    assert other not in environment(result)
+    assert Done.LEFT is done(said, env)
+
+
+def test_what_refers_to_other_variables_is_left() -> None:
+    """
+    A value with $(VAR) would not be expanded in a slot, so it stays.
+    """
+    result, said = rewritten(with_env(PYTORCH_ALLOC_CONF="expandable_segments:$(EXPAND)"))
+
+    assert "expandable_segments:$(EXPAND)" == environment(result)[names.PYTORCH_CONF]
+    assert "left as it is" in said.warnings[0]
+
+
+def test_the_last_of_two_counts() -> None:
+    """
+    Of a variable that stands twice only the last stays, as it is the last that counts.
+    """
+    first = {"name": "CUPY_GPU_MEMORY_LIMIT", "value": "1"}
+    result, _ = rewritten(with_env(first, {"name": "X"}, CUPY_GPU_MEMORY_LIMIT="2"))
+    env = result["spec"]["containers"][0]["env"]
+
+    assert ["X", "CUPY_GPU_MEMORY_LIMIT"] == [entry["name"] for entry in env[:2]]
+    assert "2" == environment(result)["CUPY_GPU_MEMORY_LIMIT"]
+
+
+def test_without_a_card_fractions_stay_the_users() -> None:
+    """
+    Where no card is known, fractions are the user's or empty, and amounts are set.
+    """
+    result, said = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), policy=NO_CARD)
+    seen = environment(result)
+
+    assert ("0.9", "", "") == (
+        seen[names.XLA_FRACTION],
+        seen[names.PYTORCH_CONF],
+        seen[names.ENV_FRACTION],
+    )
+    assert "2254857830" == seen[names.CUPY_LIMIT]
+    assert "no card's size is known yet" in said.warnings[0]
+
+
+def test_without_a_limit_there_are_no_amounts() -> None:
+    """
+    Where even the limit is unknown, readers that choke on empty text get no variable at all.
+    """
+    asked = pod(gpushare(units="0") | {"env": variables(CUPY_GPU_MEMORY_LIMIT="7")})
+    asked["metadata"]["annotations"] = {names.KAI_FRACTION: "0.5"}
+    result, _ = rewritten(asked, policy=NO_CARD)
+    seen = environment(result)
+
+    assert names.JULIA_LIMIT not in seen
+    assert "7" == seen[names.CUPY_LIMIT]
+
+
+def test_what_no_pass_sets_any_more_goes_back() -> None:
+    """
+    When a later pass injects nothing, the user's own values come back and ours go.
+    """
+    result, _ = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"))
+    result["metadata"]["annotations"][names.INJECT] = "disabled"
+    back, _ = rewritten(result)
+
+    assert {names.XLA_FRACTION: "0.9"} == environment(back)
+
+
+def test_a_percentage_of_an_unknown_card_does_not_count() -> None:
+    """
+    A share of a card that nobody knows cannot be compared, so our amount counts.
+    """
+    result, _ = rewritten(with_env(CUPY_GPU_MEMORY_LIMIT="1%"), policy=NO_CARD)
+
+    assert "2254857830" == environment(result)[names.CUPY_LIMIT]
+
+
+def test_a_second_pass_remembers_the_wish() -> None:
+    """
+    A second pass reads the user's wish from the plan, and finds nothing to do.
+    """
+    result, _ = rewritten(with_env(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), Mode.EVICT)
+
+    assert isinstance(decide(result, Mode.EVICT), Unchanged)
+
+
+def test_a_reserve_of_the_operators_counts_for_all() -> None:
+    """
+    The operator's context reserve replaces the table's, TensorFlow's supplement included.
+    """
+    policy = replace(NO_CARD, reserve_override=2 * 2**30)
+    result, _ = rewritten(with_env(), policy=policy)
+
+    assert str(2**30) == environment(result)[names.CUPY_LIMIT]
+
+
+@pytest.mark.parametrize(
+    ("env", "value", "word"),
+    [
+        ("PYTORCH_CUDA_ALLOC_CONF", "", "hides PYTORCH_ALLOC_CONF"),
+        ("XLA_PYTHON_CLIENT_ALLOCATOR", "Platform", "platform ignores"),
+        ("TF_FORCE_UNIFIED_MEMORY", "1", "lifts every cap"),
+        ("TF_GPU_ALLOCATOR", "cuda_malloc_async", "keeps to no cap"),
+        ("GGML_CUDA_ENABLE_UNIFIED_MEMORY", "1", "cannot be attributed"),
+        ("NVIDIA_VISIBLE_DEVICES", "all", "overrides the cards"),
+    ],
+)
+def test_what_defeats_a_cap_is_warned_about(env: str, value: str, word: str) -> None:
+    """
+    A variable that takes the effect from a cap stays and is named.
+    """
+    result, said = rewritten(with_env(**{env: value}))
+
+    assert value == environment(result)[env]
+    assert any(word in text for text in said.warnings)
+
+
+@pytest.mark.parametrize(
+    ("env", "value"),
+    [
+        ("XLA_PYTHON_CLIENT_ALLOCATOR", "default"),
+        ("TF_FORCE_UNIFIED_MEMORY", "0"),
+        ("TF_GPU_ALLOCATOR", "x"),
+        ("GGML_CUDA_ENABLE_UNIFIED_MEMORY", ""),
+        ("NVIDIA_VISIBLE_DEVICES", "none"),
+    ],
+)
+def test_harmless_values_are_not(env: str, value: str) -> None:
+    """
+    The same variables with harmless values are not worth a word.
+    """
+    _, said = rewritten(with_env(**{env: value}))
+
+    assert () == said.warnings

@@ -39,7 +39,7 @@ def _of_pod(pod: PodOnNode, verdict: Verdict, pods: PodsOnNode) -> str:
     if pod.exempt or not pod.enforced:
         return "it is exempt now"
     if pod.terminating is not (verdict.action is Action.KILL):
-        return "it is terminating by itself"
+        return "it is terminating by itself" if pod.terminating else "it is not terminating"
     return ""
 
 

@@ -1,0 +1,95 @@
+"""
+How often the same thing is said.
+"""
+
+from __future__ import annotations
+
+from agent.events import NO_EPISODES, Create, Damping, Episodes, Notice, Patch, Regarding, damped
+
+POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
+DAMPING = Damping(repeat_seconds=300, burst=2, refill_seconds=5)
+
+
+def notice(reason: str = "Reason", message: str = "said", **more: str) -> Notice:
+    return Notice(reason, POD, message, **more)
+
+
+def said(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[float, int]]:
+    """
+    Say the same at these seconds; return when it is written, and with what count.
+    """
+    written = []
+    for now in seconds:
+        writes, episodes = damped(episodes, [notice()], now, DAMPING)
+        written += [(now, item.count if isinstance(item, Patch) else 1) for item in writes]
+    return written
+
+
+def test_once_and_then_a_count() -> None:
+    """
+    What goes on is written once, and then its count every five minutes.
+    """
+    assert [(0, 1), (300, 2), (600, 3)] == said(*range(700))
+
+
+def test_new_episode_after_a_pause() -> None:
+    """
+    What comes back after five minutes of silence is new; what comes back before is not.
+    """
+    assert [(0, 1), (350, 2)] == said(0, 100, 350)
+    assert [(0, 1), (400, 1)] == said(0, 100, 400)
+
+
+def test_patch_says_what_is_true_now() -> None:
+    """
+    A count is written with the message of today, for the Event of the beginning.
+    """
+    _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)
+    _, episodes = damped(episodes, [notice()], 200, DAMPING)
+    later = notice(message="more")
+
+    assert (Patch(1, 2, later),) == damped(episodes, [later], 300, DAMPING)[0]
+
+
+def test_other_reasons_objects_and_topics() -> None:
+    """
+    Another reason or another topic is another episode.
+    """
+    roomy = Damping(burst=9)
+    writes, _ = damped(NO_EPISODES, [notice(), notice("Other"), notice(topic="x")], 0, roomy)
+
+    assert [1, 2, 3] == [item.serial for item in writes]
+
+
+def test_too_many_at_once() -> None:
+    """
+    Beyond the burst new Events are dropped and counted, and written later if their cause lasts.
+    """
+    many = [notice(f"Reason{number}") for number in range(4)]
+    first, episodes = damped(NO_EPISODES, many, 0, DAMPING)
+    second, episodes = damped(episodes, many, 5, DAMPING)
+
+    assert [Create(1, many[0]), Create(2, many[1])] == list(first)
+    assert [Create(3, many[2])] == list(second)
+    assert 3 == episodes.dropped
+
+
+def test_allowance_is_bounded() -> None:
+    """
+    A long silence saves up no more than the burst.
+    """
+    _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)
+    _, episodes = damped(episodes, [], 100_000, DAMPING)
+
+    assert 2.0 == episodes.allowance
+    assert {} == episodes.running
+
+
+def test_clock_that_does_not_move() -> None:
+    """
+    A clock that stands still, or jumps back, gives no allowance.
+    """
+    _, episodes = damped(NO_EPISODES, [notice()], 10, DAMPING)
+    _, episodes = damped(episodes, [], 5, DAMPING)
+
+    assert 1.0 == episodes.allowance

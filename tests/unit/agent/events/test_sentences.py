@@ -1,0 +1,421 @@
+"""
+Every sentence the agent says, once and in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.events import Notice, notices, notices_of, sentences
+from agent.events.notice import MOST_CHARACTERS
+from agent.events.words import listed, seconds
+from agent.judge import Answer, Result
+from agent.model.decision import (
+    Action,
+    Brake,
+    CardFinding,
+    ContainerExcess,
+    Decision,
+    Ineffective,
+    Outcome,
+    Verdict,
+)
+from agent.model.use import CardUse, PodUse, ProcessUse
+from gpufence import names
+from gpufence.mode import Mode
+from gpufence.quantity import GIB, MIB
+from tests.unit.agent.builders import CARDS, LIMIT, controller, memory, pod
+
+HELD = (
+    "containers main, aside hold 4097 MiB on card 0 (GPU-0), the pod's limit is 3072 MiB, "
+    "over for 35 s by 2 processes (PID 7, 8)"
+)
+REMEDY = "let the framework use less, or raise gpufence.io/memory or the requested amount"
+
+
+def process(pid: int, used: int | None, container: str = "main") -> ProcessUse:
+    return ProcessUse(pid, used, None, "uid-a", container, confirmed=True)
+
+
+def use() -> PodUse:
+    processes = (process(7, 4 * GIB), process(8, 1, "aside"))
+    return PodUse("uid-a", 4 * GIB + 1, 4 * GIB + 1, processes, {"main": 4 * GIB, "aside": 1})
+
+
+def card(*processes: ProcessUse) -> CardUse:
+    return CardUse(
+        CARDS[0], memory(), 0.0, mps=False, pods={}, processes=processes, unattributed_bytes=0
+    )
+
+
+def verdict(outcome: Outcome = Outcome.HOLDING, **more: Any) -> Verdict:
+    said: dict[str, Any] = {
+        "pod": pod(),
+        "card": card(),
+        "use": use(),
+        "limit_bytes": LIMIT,
+        "over": True,
+        "over_seconds": 35.4,
+    }
+    return Verdict(outcome=outcome, **said | more)
+
+
+def text(found: tuple[Notice, ...]) -> str:
+    (only,) = found
+    return f"{only.reason}: {only.message}"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "follows"),
+    [
+        (Outcome.HOLDING, "it is evicted if this goes on"),
+        (Outcome.TOLERATED, "within the margin for eviction, so it stays"),
+        (Outcome.EXEMPT, "it is never evicted: it is a mirror pod"),
+        (Outcome.NOT_ENFORCED, "its limit is implied and not enforced, so it stays"),
+        (Outcome.MPS, "the card is shared through MPS, so it stays"),
+        (Outcome.ONLY_WHEN_SHORT, "it is evicted only when the card is short of memory"),
+        (
+            Outcome.UNINJECTED,
+            "the webhook never saw it, so it is evicted only to cure a shortage",
+        ),
+        (Outcome.TERMINATING, "it is terminating already"),
+    ],
+)
+def test_limit_exceeded(outcome: Outcome, follows: str) -> None:
+    """
+    A pod over its limit is told who holds how much where, for how long, and what follows.
+    """
+    found = verdict(outcome, pod=pod(exempt="it is a mirror pod"))
+
+    expected = f"GPUMemoryLimitExceeded: {HELD}; {follows}; {REMEDY}"
+    assert expected == text(sentences.limit_exceeded(found))
+
+
+def test_limit_exceeded_below_evict() -> None:
+    """
+    In a mode below evict the pod is told that it stays.
+    """
+    found = verdict(pod=pod(mode=Mode.CAP))
+
+    expected = f"GPUMemoryLimitExceeded: {HELD}; mode cap: it stays; {REMEDY}"
+    assert expected == text(sentences.limit_exceeded(found))
+
+
+def test_would_evict() -> None:
+    """
+    A pod that a higher mode would evict is told so before the mode is raised.
+    """
+    found = verdict(Outcome.WOULD_EVICT, pod=pod(mode=Mode.OBSERVE))
+
+    expected = (
+        f"GPUMemoryWouldEvict: {HELD}; in mode evict the pod would be evicted now, in mode observe "
+        f"it stays; {REMEDY} before the namespace's gpufence.io/mode is raised"
+    )
+    assert expected == text(sentences.would_evict(found))
+
+
+@pytest.mark.parametrize(
+    ("short", "why"), [(False, ""), (True, " and the card is short of memory for others")]
+)
+def test_evicted(short: bool, why: str) -> None:  # noqa: FBT001 - a column
+    """
+    An evicted pod is told why, and what lets the next one live.
+    """
+    found = verdict(Outcome.EVICT, by_shortage=short)
+
+    expected = f"GPUMemoryEvicted: evicted: {HELD}{why}; {REMEDY}"
+    assert expected == text(notices_of(found, Result(Answer.ACCEPTED)))
+
+
+def test_eviction_blocked() -> None:
+    """
+    A budget's refusal is told with the server's words and what opens the budget.
+    """
+    result = Result(Answer.BLOCKED, detail="Cannot evict pod as it would violate the budget.")
+
+    expected = (
+        f"GPUMemoryEvictionBlocked: {HELD}, and the API server refuses the eviction: Cannot evict "
+        "pod as it would violate the budget.; it is asked again; let exactly one "
+        "PodDisruptionBudget match the pod and allow a disruption"
+    )
+    assert expected == text(notices_of(verdict(), result))
+
+
+def test_eviction_failed() -> None:
+    """
+    Any other failure is told with the server's words and where to look.
+    """
+    expected = (
+        f"GPUMemoryEvictionFailed: {HELD}, and the eviction failed: 403; it is tried again; "
+        "run gpufence-agent check on the node, or delete the pod"
+    )
+    assert expected == text(notices_of(verdict(), Result(Answer.FAILED, detail="403")))
+
+
+@pytest.mark.parametrize("answer", [Answer.GONE, Answer.REPLACED, Answer.CANCELLED])
+def test_answers_that_are_no_news(answer: Answer) -> None:
+    """
+    A pod that has left by itself is not talked about.
+    """
+    assert () == notices_of(verdict(Outcome.EVICT), Result(answer))
+
+
+def test_kill_is_no_eviction() -> None:
+    """
+    A kill is told as what it is: a pod that does not end.
+    """
+    found = verdict(Outcome.STUCK, action=Action.KILL)
+
+    assert () == notices_of(found, Result(Answer.ACCEPTED))
+
+
+def test_termination_stuck() -> None:
+    """
+    A pod that does not end is told what can end it.
+    """
+    expected = (
+        f"GPUMemoryTerminationStuck: {HELD}; the pod is terminating and does not end, which the "
+        "API cannot hurry; end its processes on the node, or enable last-resort-kill"
+    )
+    assert expected == text(sentences.termination_stuck(verdict(Outcome.STUCK)))
+
+
+def test_container_exceeded() -> None:
+    """
+    A container over its part is told that nothing follows, and what to write.
+    """
+    found = verdict(Outcome.WITHIN, over=False)
+
+    expected = (
+        "GPUMemoryLimitExceeded: container aside holds 1200 MiB on card 0 (GPU-0), its part is "
+        "1024 MiB, while the pod is within its limit of 3072 MiB; nothing is evicted for that; "
+        "set gpufence.io/memory.aside to what it needs"
+    )
+    excess = ContainerExcess("aside", 1200 * MIB, GIB)
+    assert expected == text(sentences.container_exceeded(found, excess))
+
+
+def test_cap_ineffective() -> None:
+    """
+    A process above its cap is named with the cap and where its settings stand.
+    """
+    expected = (
+        "GPUMemoryCapIneffective: process 7 of container main holds 4096 MiB on card 0 (GPU-0), "
+        "its framework was told to stay within 2662 MiB with its context; its settings are ignored "
+        "or overridden; see gpufence.io/plan for what was set, and gpufence.io/warnings for what "
+        "defeats it"
+    )
+    found = Ineffective("main", 7, 4 * GIB, 2662 * MIB)
+    assert expected == text(sentences.cap_ineffective(verdict(), found))
+
+
+@pytest.mark.parametrize("why", ["", "no container asks for GPU memory in a way gpufence knows"])
+def test_undeclared(why: str) -> None:
+    """
+    A pod without a limit is told why it has none and how to get one.
+    """
+    found = verdict(Outcome.UNDECLARED, pod=pod(undeclared=why), over=False)
+
+    expected = (
+        "GPUMemoryUndeclared: containers main, aside hold 4097 MiB on card 0 (GPU-0) by 2 "
+        f"processes (PID 7, 8) without a limit: {why or 'no limit is known for this card'}; "
+        "request an amount of GPU memory, or set gpufence.io/memory"
+    )
+    assert expected == text(sentences.undeclared(found))
+
+
+def test_overcommitted() -> None:
+    """
+    A card with more limits than memory is told on the node.
+    """
+    found = sentences.overcommitted("n1", CardFinding(card(), 20 * GIB, overcommitted=True))
+
+    expected = (
+        "the limits of the pods on card 0 (GPU-0) add up to 20480 MiB, the card has 15360 MiB; "
+        "nobody is evicted for that; let one scheduler alone place GPU pods on this node"
+    )
+    assert (names.OVERCOMMITTED, expected) == (found.reason, found.message)
+    assert ("Node", "n1", "n1") == (
+        found.regarding.kind,
+        found.regarding.name,
+        found.regarding.uid,
+    )
+
+
+def test_overcommitted_without_memory_info() -> None:
+    """
+    Where the card does not say how large it is, its description does.
+    """
+    silent = replace(card(), memory=None)
+    found = sentences.overcommitted("n1", CardFinding(silent, 20 * GIB, overcommitted=True))
+
+    assert "the card has 15360 MiB" in found.message
+
+
+def test_unattributed() -> None:
+    """
+    Memory of no pod is told on the node with its processes.
+    """
+    whose = (replace(process(5, GIB), pod_uid=""), process(7, GIB))
+    found = sentences.unattributed(
+        "n1", CardFinding(card(*whose), 0, overcommitted=False, unattributed_bytes=GIB)
+    )
+
+    expected = (
+        "processes that belong to no pod of this node hold 1024 MiB on card 0 (GPU-0): PID 5; "
+        "nobody is evicted for that; look at them with nvidia-smi and ps on the node, "
+        "or run gpufence-agent check"
+    )
+    assert (names.UNATTRIBUTED, expected) == (found.reason, found.message)
+
+
+def test_nvml_unavailable() -> None:
+    """
+    A node that cannot be measured is told since when, why, and that nobody pays for it.
+    """
+    found = sentences.nvml_unavailable("n1", "driver not loaded", 130)
+
+    expected = (
+        "GPU memory has not been measured for 2 min 10 s: driver not loaded; "
+        "nobody is evicted meanwhile; see the agent's log and the driver on the node"
+    )
+    assert (names.NVML_UNAVAILABLE, expected) == (found.reason, found.message)
+
+
+def decision(*verdicts: Verdict, brake: Brake | None = None, **findings: CardFinding) -> Decision:
+    return Decision(0.0, verdicts, (), brake, frozenset(), findings)
+
+
+def test_eviction_suspended() -> None:
+    """
+    Suspended evictions are told on the node with how many pods are over.
+    """
+    within = verdict(Outcome.WITHIN, over=False, pod=pod("b"))
+    said = notices(decision(verdict(), within, brake=Brake.SUSPENDED), "n1")
+
+    expected = (
+        "evictions are suspended: more than half of the fenced pods are over their limits at once "
+        "(1 of 2); rather a wrong unit or limit than so many offenders: compare the pods' "
+        "gpufence.io/summary with what they requested"
+    )
+    assert (names.EVICTION_SUSPENDED, expected) == (said[-1].reason, said[-1].message)
+
+
+def reasons(*verdicts: Verdict, **more: Any) -> list[str]:
+    return [item.reason for item in notices(decision(*verdicts, **more), "n1")]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (verdict(Outcome.IDLE, over=False), []),
+        (verdict(Outcome.EVICT), [names.LIMIT_EXCEEDED]),
+        (verdict(Outcome.WOULD_EVICT), [names.LIMIT_EXCEEDED, names.WOULD_EVICT]),
+        (verdict(Outcome.STUCK), [names.LIMIT_EXCEEDED, names.TERMINATION_STUCK]),
+        (verdict(Outcome.UNDECLARED, over=False), [names.UNDECLARED]),
+    ],
+)
+def test_what_a_verdict_gives_cause_to_say(found: Verdict, expected: list[str]) -> None:
+    """
+    Each verdict is told by its reasons, a harmless one not at all.
+    """
+    assert expected == reasons(found)
+
+
+def test_containers_and_caps_are_told_beside_the_verdict() -> None:
+    """
+    A container over its part is told where the pod is not, a cap that does not bite always.
+    """
+    excess = ContainerExcess("aside", 2 * GIB, GIB)
+    more: dict[str, Any] = {
+        "containers_over": (excess,),
+        "ineffective": (Ineffective("main", 7, GIB, MIB),),
+    }
+
+    within = verdict(Outcome.WITHIN, over=False, **more)
+    assert [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE] == reasons(within)
+    assert [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE] == reasons(verdict(**more))
+
+
+def test_findings_are_told() -> None:
+    """
+    Every card with something to say is told on the node.
+    """
+    quiet = CardFinding(card(), 0, overcommitted=False)
+    loud = CardFinding(card(), 20 * GIB, overcommitted=True, unattributed_bytes=GIB)
+
+    assert [names.OVERCOMMITTED, names.UNATTRIBUTED] == reasons(one=quiet, two=loud)
+
+
+def test_owner_is_told_too() -> None:
+    """
+    The controller is told as well, by the pod's name, since the pod will be gone.
+    """
+    found = sentences.evicted(verdict(pod=pod(controller=controller())))
+
+    assert ["Pod", "ReplicaSet"] == [item.regarding.kind for item in found]
+    assert f"pod a: {found[0].message}" == found[1].message
+    assert 2 == len({item.topic for item in found})
+
+
+def test_longest_names() -> None:
+    """
+    The longest names Kubernetes allows leave the message in one line and its remedy readable.
+    """
+    containers = [f"{number:02}".ljust(63, "x") for number in range(20)]
+    processes = tuple(process(4_000_000 + number, GIB) for number in range(950))
+    held = PodUse("uid-a", LIMIT, LIMIT, processes, dict.fromkeys(containers, GIB))
+    item = pod("p" * 253, controller=controller())
+    result = Result(Answer.BLOCKED, detail="no " * 3000)
+    found = notices_of(verdict(use=held, pod=item), result)
+
+    assert all(len(item.message) <= MOST_CHARACTERS for item in found)
+    assert "allow a disruption" in found[0].message
+
+
+def test_nothing_but_one_line() -> None:
+    """
+    Whatever a server or a name contains, a message is one printable line of legal length.
+    """
+    said = sentences.nvml_unavailable("n" * 2000, "bad\nline\x00", 1)
+    long = sentences.limit_exceeded(verdict(use=replace(use(), containers={"x" * 2000: 1})))
+
+    assert "bad?line?" in said.message
+    assert 1023 == len(long[0].message)
+    assert long[0].message.endswith("...")
+
+
+def test_unknown_parts() -> None:
+    """
+    What is unknown reads as unknown, and a pod without known containers as the pod.
+    """
+    found = Verdict(pod(), Outcome.UNKNOWN)
+
+    expected = (
+        "GPUMemoryEvicted: evicted: the pod holds unknown on an unknown card, the pod's limit is "
+        f"unknown, over for 0 s by 0 processes (PID ); {REMEDY}"
+    )
+    assert expected == text(sentences.evicted(found))
+    assert "the pod holds unknown on" in text(sentences.undeclared(found))
+
+
+def test_one_container() -> None:
+    """
+    A single container and process are not spoken of as many.
+    """
+    one = PodUse("uid-a", GIB, GIB, (process(7, GIB),), {"main": GIB})
+
+    assert "container main holds 1024 MiB" in text(sentences.evicted(verdict(use=one)))
+    assert "by 1 process (PID 7)" in text(sentences.evicted(verdict(use=one)))
+
+
+def test_lists_and_times() -> None:
+    """
+    Long lists are counted, long times are in minutes.
+    """
+    assert "a, b, c, d" == listed(list("abcd"))
+    assert "a, b, c, d and 2 more" == listed(list("abcdef"))
+    assert ["0 s", "119 s", "2 min 0 s"] == [seconds(item) for item in (-1, 119.9, 120)]

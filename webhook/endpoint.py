@@ -76,11 +76,13 @@ class Endpoint:
         hooks: Mapping[str, tuple[str, Hook]],
         account: Account,
         is_draining: Callable[[], bool],
+        body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._app = app
         self._hooks = hooks
         self._account = account
         self._is_draining = is_draining
+        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         found = self._hooks.get(scope["path"]) if scope["type"] == "http" else None
@@ -93,7 +95,7 @@ class Endpoint:
         name, hook = found
         began = time.perf_counter()
         try:
-            body = await _read_body(scope, receive)
+            body = await _read_body(scope, receive, self._body_seconds)
             began = time.perf_counter()
             reply = await _answered(hook, body)
         except _BodyError as error:
@@ -132,15 +134,15 @@ def _rejected(status: int, reason: str, sentence: str, uid: str = "") -> Reply:
     return Reply(status, f"{sentence}\n".encode(), outcome)
 
 
-async def _read_body(scope: Message, receive: Receive) -> bytes:
+async def _read_body(scope: Message, receive: Receive, seconds: float) -> bytes:
     for name, value in scope["headers"]:
         if name == b"content-length" and int(value) > MOST_BODY_BYTES:
             raise _too_large()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             return await _all_of(receive)
     except TimeoutError as error:
-        sentence = f"the body did not come within {BODY_SECONDS:g} s"
+        sentence = f"the body did not come within {seconds:g} s"
         raise _BodyError(_TOO_SLOW, "slow-body", sentence) from error
 
 

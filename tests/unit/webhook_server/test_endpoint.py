@@ -1,0 +1,183 @@
+"""
+What happens between HTTP and a hook when either goes wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.unit.webhook_server.builders import encoded, review
+from webhook.account import Account
+from webhook.endpoint import MOST_BODY_BYTES, Endpoint
+from webhook.logs import LineLog
+from webhook.metrics import Metrics
+from webhook.outcome import Outcome, Reply, Result
+from webhook.review import PODS, Review
+
+if TYPE_CHECKING:
+    from webhook.endpoint import Message
+
+SECRET = "the innermost secret"
+
+
+class Fine:
+    """
+    Answers everything.
+    """
+
+    expected = PODS
+
+    async def answer(self, review: Review) -> Reply:
+        return Reply(200, b"{}", Outcome(Result.UNCHANGED, review.subject))
+
+
+class Broken:
+    """
+    Has a bug.
+    """
+
+    expected = PODS
+
+    async def answer(self, review: Review) -> Reply:
+        raise KeyError(SECRET, review.subject.uid)
+
+
+class Stage:
+    """
+    An endpoint with both hooks, and all that it sends and logs.
+    """
+
+    def __init__(self, *, draining: bool = False) -> None:
+        self.log = io.BytesIO()
+        self.elsewhere: list[str] = []
+        self.endpoint = Endpoint(
+            self._other,
+            {"/fine": ("fine", Fine()), "/broken": ("broken", Broken())},
+            Account(Metrics(()), LineLog(logging.DEBUG, self.log)),
+            is_draining=lambda: draining,
+            body_seconds=0.05,
+        )
+
+    def post(
+        self, path: str, *messages: Message, **scope: Any
+    ) -> tuple[int, dict[str, str], bytes]:
+        """
+        Send messages of one request; what comes after the last one never comes.
+        """
+        waiting = list(messages)
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            if not waiting:
+                await asyncio.Event().wait()
+            return waiting.pop(0)
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        whole = {"type": "http", "path": path, "method": "POST", "headers": [], **scope}
+        asyncio.run(self.endpoint(whole, receive, send))
+        if not sent:
+            return 0, {}, b""
+        start, body = sent
+        headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        return start["status"], headers, body["body"]
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    async def _other(self, scope: Message, _receive: object, _send: object) -> None:
+        self.elsewhere.append(scope["type"])
+
+
+def whole(body: bytes) -> Message:
+    return {"type": "http.request", "body": body, "more_body": False}
+
+
+def part(body: bytes) -> Message:
+    return {"type": "http.request", "body": body, "more_body": True}
+
+
+def test_a_bug_of_ours_is_a_500_that_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """
+    The caller gets no trace; the log has it, under the uid of the request.
+    """
+    stage = Stage()
+    status, _, body = stage.post("/broken", whole(encoded(review(uid="u-1"))))
+    (record,) = [each for each in caplog.records if each.exc_info]
+
+    assert 500 == status
+    assert SECRET.encode() not in body
+    assert {"uid": "u-1"} == record.__dict__["fields"]
+    assert SECRET in caplog.text
+    assert [("failed", "u-1", "error")] == [
+        (line["result"], line["uid"], line["level"]) for line in stage.lines
+    ]
+
+
+def test_a_body_in_pieces_is_put_together() -> None:
+    """
+    However it comes, it is one body.
+    """
+    body = encoded(review())
+    status, headers, _ = Stage().post("/fine", part(body[:100]), part(b""), whole(body[100:]))
+
+    assert (200, "application/json") == (status, headers["content-type"])
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "messages"),
+    [
+        (408, "slow-body", [part(b"{")]),
+        (400, "gone", [part(b"{"), {"type": "http.disconnect"}]),
+        (413, "too-large", [part(b"x" * MOST_BODY_BYTES), part(b"x")]),
+        (400, "not-json", [whole(b"")]),
+    ],
+)
+def test_a_body_that_never_becomes_one_is_accounted_for(
+    status: int, reason: str, messages: list[Message]
+) -> None:
+    """
+    Slow, cut off, too large or empty: an answer, a count and a line for each.
+    """
+    stage = Stage()
+
+    assert status == stage.post("/fine", *messages)[0]
+    assert [("rejected", reason)] == [(line["result"], line["reason"]) for line in stage.lines]
+
+
+def test_a_length_over_the_limit_is_not_waited_for() -> None:
+    """
+    The header is enough to refuse, and the connection is not used again.
+    """
+    headers = [(b"content-length", str(MOST_BODY_BYTES + 1).encode())]
+    status, answer, _ = Stage().post("/fine", headers=headers)
+
+    assert (413, "close") == (status, answer["connection"])
+
+
+def test_a_draining_server_asks_its_callers_to_leave() -> None:
+    """
+    Each answer then closes its connection.
+    """
+    headers = Stage(draining=True).post("/fine", whole(encoded(review())))[1]
+
+    assert "close" == headers["connection"]
+
+
+@pytest.mark.parametrize("scope", [{"path": "/other"}, {"type": "websocket"}, {"type": "lifespan"}])
+def test_whatever_is_no_admission_goes_to_the_application(scope: dict[str, str]) -> None:
+    """
+    Other paths and other protocols are not the endpoint's.
+    """
+    stage = Stage()
+    stage.post(**{"path": "/fine", **scope})
+
+    assert [scope.get("type", "http")] == stage.elsewhere

@@ -1,0 +1,128 @@
+"""
+Which pairs may go live.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from tests.http.webhook.authority import Authority, Leaf, write_files, write_secret
+from webhook.tls import CertificateWatch, PairError, read_certificate
+from webhook.tls.pair import Pair, read_pair
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def leaf(authority: Authority) -> Leaf:
+    return authority.leaf()
+
+
+class Loads:
+    """
+    Remembers what was counted.
+    """
+
+    def __init__(self) -> None:
+        self.results: list[str] = []
+
+    def add(self, *labels: str) -> None:
+        self.results += labels
+
+
+def encrypted(key: bytes) -> bytes:
+    opened = load_pem_private_key(key, None)
+    return opened.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
+
+
+def test_a_good_pair_tells_its_validity(leaf: Leaf) -> None:
+    """
+    The certificate's own dates decide when it is good.
+    """
+    found = read_certificate(Pair(leaf.certificate, leaf.key))
+
+    assert found.is_valid(datetime.now(UTC))
+    assert not found.is_valid(found.not_after)
+
+
+@pytest.mark.parametrize("broken", ["encrypted", "no key", "half a chain", "no certificate"])
+def test_a_pair_that_cannot_serve_says_which_half(leaf: Leaf, broken: str) -> None:
+    """
+    The file to look at is named, and no key material is.
+    """
+    pairs = {
+        "encrypted": Pair(leaf.certificate, encrypted(leaf.key)),
+        "no key": Pair(leaf.certificate, b""),
+        "half a chain": Pair(leaf.certificate + leaf.certificate[:200], leaf.key),
+        "no certificate": Pair(b"", leaf.key),
+    }
+    with pytest.raises(PairError) as caught:
+        read_certificate(pairs[broken])
+
+    assert ("tls.key" if "key" in broken or broken == "encrypted" else "tls.crt") in str(
+        caught.value
+    )
+    assert "BEGIN" not in str(caught.value)
+
+
+def test_a_file_that_is_no_certificate_by_its_size_is_not_read(tmp_path: Path) -> None:
+    """
+    A wrong folder cannot fill the memory.
+    """
+    write_files(tmp_path, Leaf(b"x" * (2**20 + 1), b""))
+    with pytest.raises(PairError, match="larger than a certificate can be"):
+        read_pair(tmp_path)
+
+
+def test_both_files_are_of_one_generation(authority: Authority, tmp_path: Path) -> None:
+    """
+    What `..data` names is read, whatever else lies in the folder.
+    """
+    first, second = authority.leaf(), authority.leaf()
+    write_secret(tmp_path, first, 1)
+    write_secret(tmp_path, second, 2)
+
+    assert Pair(second.certificate, second.key) == read_pair(tmp_path)
+
+
+def test_moving_bytes_between_the_files_changes_the_digest() -> None:
+    """
+    The digest tells where one file ends.
+    """
+    assert Pair(b"ab", b"c").digest != Pair(b"a", b"bc").digest
+
+
+def test_a_trouble_is_told_once_and_a_cure_is_seen(authority: Authority, tmp_path: Path) -> None:
+    """
+    The same absence counts once; the pair that ends it goes live at the next look.
+    """
+    loads = Loads()
+    watch = CertificateWatch(tmp_path, loads, 60.0)
+    watch.look()
+    watch.look()
+    before = watch.trouble(), watch.seconds_to_expiry()
+    write_files(tmp_path, authority.leaf())
+    watch.look()
+    watch.look()
+
+    assert (f"no usable certificate in {tmp_path}", None) == before
+    assert ["refused", "swapped"] == loads.results
+    assert watch.trouble() is None
+    assert watch.current is not None

@@ -1,0 +1,466 @@
+"""
+The decision as a whole: modes, refusals, forgeries, namespaces, scheduling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.dialects import Dialect
+from gpufence.errors import InvalidError
+from gpufence.mode import Mode
+from gpufence.plan import read_plan, write_plan
+from tests.builders import card, container, gpushare, node, pod, sidecar
+from tests.unit.webhook.builders import (
+    NO_CARD,
+    POLICY,
+    annotation,
+    decide,
+    environment,
+    gpu_node,
+    rewritten,
+    variables,
+)
+from tests.vectors import Vector, vectors
+from webhook.fleet import Fleet
+from webhook.policy import Policy, Toleration
+from webhook.rewrite import Refusal, Rewrite, Unchanged
+
+GPU = {names.NVIDIA_GPU: "1"}
+CARD_TAINT = {"key": names.NVIDIA_GPU, "operator": "Exists", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
+def test_the_plan_holds_what_the_vectors_say(vector: Vector) -> None:
+    """
+    The limits of the shared vectors are those of the plan, pod and containers alike.
+    """
+    policy = Policy(
+        default=replace(
+            POLICY.default,
+            units=vector.place.units,
+            memory_bytes=vector.place.card_bytes,
+            compute_capability=vector.compute_capability,
+        )
+    )
+    said = decide(vector.pod, Mode.CAP, vector.namespace, policy=policy)
+    if "parts" in vector.expected:
+        assert isinstance(said, Rewrite)
+        assert vector.expected["limit"] == said.plan.limit_bytes
+        assert {name: part["limit"] for name, part in vector.expected["parts"].items()} == {
+            name: item.limit_bytes for name, item in said.plan.containers.items()
+        }
+    else:
+        assert not isinstance(said, Refusal)
+
+
+def test_every_pod_is_marked_as_seen() -> None:
+    """
+    gpufence.io/injected is written in every mode, so that only its absence means "never seen".
+    """
+    words = [annotation(rewritten(pod(gpushare()), mode)[0], names.INJECTED) for mode in Mode]
+
+    assert ["nothing", "yes", "yes"] == words
+
+
+def test_the_plan_on_the_pod_is_the_plan() -> None:
+    """
+    The annotation reads back as the plan that was made, its amounts for people in whole MiB.
+    """
+    result, said = rewritten(pod(gpushare()))
+
+    assert read_plan(write_plan(said.plan)) == read_plan(annotation(result, names.PLAN) or "")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pod(container(**GPU), os={"name": "windows"}),
+        pod(container(**GPU), nodeSelector={names.OS: "windows"}),
+        pod(container(**GPU), annotations={names.MIRROR: "x"}),
+        pod(container(cpu="1")),
+        pod(container(**{names.GPUSHARE_MEMORY: "0"})),
+    ],
+)
+def test_other_pods_are_left_alone(asked: dict[str, Any]) -> None:
+    """
+    Windows pods, mirrors of static pods and pods without GPU stay as they are.
+    """
+    assert isinstance(decide(asked, namespace={names.MEMORY: "2Gi"}), Unchanged)
+
+
+def test_a_pod_with_a_word_for_us_and_no_gpu_is_told_why() -> None:
+    """
+    A pod that speaks to gpufence but asks for no GPU memory is marked, and says why.
+    """
+    result, said = rewritten(pod(container(), annotations={names.HEADROOM: "auto"}))
+
+    assert "nothing" == annotation(result, names.INJECTED)
+    assert "not fenced: no container asks for GPU memory" in said.summary
+
+
+def test_no_pod_at_all_is_an_error() -> None:
+    """
+    What is no pod raises instead of being guessed at.
+    """
+    with pytest.raises(InvalidError):
+        decide({"spec": {"containers": "none"}})
+
+
+@pytest.mark.parametrize(
+    ("annotations", "limits", "word"),
+    [
+        ({names.MEMORY: "6 GiB"}, GPU, "gpufence.io/memory"),
+        ({names.HEADROOM: "lots"}, {names.GPUSHARE_MEMORY: "3"}, "write one of factor, auto"),
+        ({}, {names.GPUSHARE_MEMORY: "10G"}, "more than any card holds"),
+        ({names.KAI_FRACTION: "2"}, {}, "a share between 0 and 1"),
+        ({names.MEMORY: "512Mi"}, GPU, "ask for at least 640Mi"),
+    ],
+)
+def test_evict_refuses_what_can_never_run(
+    annotations: dict[str, str], limits: dict[str, str], word: str
+) -> None:
+    """
+    In evict such a pod is refused with the remedy, in cap the same words are a warning.
+    """
+    asked = pod(container(**limits), annotations=annotations)
+    refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
+
+    assert isinstance(refused, Refusal)
+    assert word in refused.message
+    assert isinstance(warned, Rewrite)
+    assert any(word in text for text in warned.warnings)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pod(container(**{names.GPUSHARE_MEMORY: "3", names.VOLCANO_MEMORY: "3"})),
+        pod(container(), annotations={names.KAI_MEMORY: "1", names.KAI_FRACTION: "0.5"}),
+        pod(container(**GPU), annotations={names.MEMORY: "512Mi", names.INJECT: "disabled"}),
+        pod(container(**GPU), annotations={"gpufence.io/memroy": "6Gi"}),
+    ],
+)
+def test_evict_refuses_nothing_else(asked: dict[str, Any]) -> None:
+    """
+    What some node or scheduler may still make sense of is let in, even in evict.
+    """
+    assert isinstance(decide(asked, Mode.EVICT), Rewrite)
+
+
+def test_an_unknown_unit_never_refuses() -> None:
+    """
+    A node whose figures leave the unit open is nobody's reason to refuse a pod.
+    """
+    doubtful = gpu_node(node(card(), allocatable={names.GPUSHARE_MEMORY: "700"}))
+    said = decide(pod(gpushare()), Mode.EVICT, fleet=Fleet([doubtful]))
+
+    assert isinstance(said, Rewrite)
+    assert "no certain unit" in said.warnings[0]
+
+
+def test_a_doubtful_node_among_others_is_named() -> None:
+    """
+    Where some nodes can be reckoned with, those count, and the doubt about others is said.
+    """
+    doubtful = gpu_node(node(card(), name="odd", allocatable={names.GPUSHARE_MEMORY: "700"}))
+    result, said = rewritten(pod(gpushare()), fleet=Fleet([doubtful, gpu_node(node(card()))]))
+
+    assert "0.140000" == environment(result)[names.XLA_FRACTION]
+    assert said.warnings[0].startswith("on some nodes this holds: ")
+
+
+def test_a_limit_that_fits_the_best_card_is_let_in() -> None:
+    """
+    A limit is too small only if it is so on every card the pod might meet.
+    """
+    old = card(memory_bytes=8 * 2**30, compute_capability=(7, 5))
+    new = card(memory_bytes=80 * 2**30, compute_capability=(9, 0))
+    fleet = Fleet(
+        [gpu_node(node(item, name=item.model + str(item.memory_bytes))) for item in (old, new)]
+    )
+    asked = pod(gpushare(), annotations={names.MEMORY: "700Mi"})
+
+    assert isinstance(decide(asked, Mode.EVICT, fleet=fleet), Rewrite)
+
+
+def test_some_cards_unknown_is_said() -> None:
+    """
+    Where some nodes do not tell their cards, values may be too large there, and that is said.
+    """
+    dumb = gpu_node(node(name="dumb", allocatable={names.GPUSHARE_MEMORY: "15"}))
+    _, said = rewritten(
+        pod(gpushare()), fleet=Fleet([dumb, gpu_node(node(card()))]), policy=NO_CARD
+    )
+
+    assert any("some nodes do not tell their cards" in text for text in said.warnings)
+
+
+def test_values_hold_on_every_card() -> None:
+    """
+    Before binding a fraction is that of the largest card, which is safe on all of them.
+    """
+    large = card(memory_bytes=80 * 2**30, compute_capability=(9, 0))
+    fleet = Fleet([gpu_node(node(card(), name="a")), gpu_node(node(large, name="b"))])
+    result, said = rewritten(pod(gpushare(units="10")), fleet=fleet)
+
+    assert "0.087500" == environment(result)[names.XLA_FRACTION]
+    assert "the smallest over 2 kinds of cards until it is bound" in said.summary
+
+
+def test_a_pod_that_names_its_node_is_exact_at_once() -> None:
+    """
+    A pod with nodeName never binds, so it gets the exact values when it is created.
+    """
+    large = card(memory_bytes=80 * 2**30, model="H100", compute_capability=(9, 0))
+    fleet = Fleet([gpu_node(node(card(), name="a")), gpu_node(node(large, name="b"))])
+    result, _ = rewritten(pod(gpushare(units="10"), nodeName="a"), fleet=fleet)
+
+    assert ("a", "Tesla T4 15360Mi") == (
+        annotation(result, names.NODE),
+        annotation(result, names.CARD),
+    )
+    assert "0.466666" == environment(result)[names.XLA_FRACTION]
+
+
+def test_forgeries_come_to_nothing() -> None:
+    """
+    What only schedulers and gpufence may write is dropped from a new pod, and the former is said.
+    """
+    forged = {
+        names.GPUSHARE_CARD_INDEX: "0",
+        names.VOLCANO_CARD_INDEX: "1",
+        names.PLAN: '{"v":1}',
+        names.NODE: "a",
+        f"{names.ENV_PREFIX}mine": "1.0",
+    }
+    result, said = rewritten(pod(gpushare(), annotations={**forged, "team": "ml"}))
+    kept = result["metadata"]["annotations"]
+
+    assert set() == (forged.keys() - {names.PLAN}) & kept.keys()
+    assert "ml" == kept["team"]
+    assert "ALIYUN_COM_GPU_MEM_IDX is for schedulers and device plugins; dropped" in said.warnings
+
+
+@pytest.mark.parametrize("slot", ["mine", "s0", "s07", "s99999"])
+def test_a_forged_slot_is_replaced(slot: str) -> None:
+    """
+    A variable that a user has pointed at a slot of ours gets our value like any other.
+    """
+    entry = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
+    asked = pod(
+        gpushare("a") | {"env": [{"name": names.XLA_FRACTION, "valueFrom": entry}]},
+        gpushare("b") | {"env": [{"name": names.XLA_FRACTION, "valueFrom": entry}]},
+        annotations={f"{names.ENV_PREFIX}{slot}": "0.99"},
+    )
+    result, _ = rewritten(asked)
+
+    assert ["0.140000", "0.140000"] == [
+        environment(result, name)[names.XLA_FRACTION] for name in "ab"
+    ]
+
+
+def test_a_sidecar_that_joins_gets_slots_of_its_own() -> None:
+    """
+    A GPU container added by another webhook is told too, and the others keep their slots.
+    """
+    once, _ = rewritten(pod(container("a", **GPU), annotations={names.MEMORY: "8Gi"}))
+    before = once["spec"]["containers"][0]
+    once["spec"]["initContainers"] = [sidecar("late", **GPU)]
+    twice, _ = rewritten(once)
+
+    assert before == twice["spec"]["containers"][0]
+    assert "0.186666" == environment(twice, "late")[names.XLA_FRACTION]
+
+
+def test_containers_without_gpu_stay_as_they_are() -> None:
+    """
+    Only containers that ask for the GPU are changed, ephemeral ones never.
+    """
+    debug = {"name": "debug", "image": "busybox"}
+    asked = pod(gpushare(), container("log"), ephemeralContainers=[debug])
+    result, _ = rewritten(asked)
+
+    assert container("log") == result["spec"]["containers"][1]
+    assert [debug] == result["spec"]["ephemeralContainers"]
+
+
+def test_the_namespace_speaks_for_pods_that_do_not() -> None:
+    """
+    The namespace's words are written onto the pod, where a later change cannot reach them.
+    """
+    result, said = rewritten(
+        pod(container(**GPU)), namespace={names.MEMORY: "3Gi", names.MAX_MEMORY: "2Gi", "x": "y"}
+    )
+
+    assert "3Gi" == annotation(result, names.MEMORY)
+    assert 2 * 2**30 == said.plan.limit_bytes
+    assert {names.MAX_MEMORY: "2Gi"} == said.plan.namespace
+
+
+def test_a_typing_error_of_the_namespace_refuses_nobody() -> None:
+    """
+    A namespace's word that cannot be read is left out with a warning, in evict too.
+    """
+    said = decide(pod(gpushare()), Mode.EVICT, {names.HEADROOM: "lots", names.MAX_MEMORY: "much"})
+
+    assert isinstance(said, Rewrite)
+    assert 2 == sum(text.startswith("namespace ") for text in said.warnings)
+
+
+def test_growth_in_observe_is_all_that_containers_see() -> None:
+    """
+    In observe with growth only the grow-on-demand variables are set.
+    """
+    asked = pod(gpushare() | {"env": variables(MINE="x")}, annotations={names.GROWTH: "enabled"})
+    result, said = rewritten(asked, Mode.OBSERVE)
+
+    assert {"MINE": "x", names.XLA_PREALLOCATE: "false", names.TF_GROWTH: "true"} == (
+        environment(result)
+    )
+    assert "would be told main 2150Mi" in said.summary
+
+
+def test_who_opted_out_keeps_the_environment() -> None:
+    """
+    With inject disabled containers stay as they are; the limit stands all the same.
+    """
+    result, said = rewritten(pod(gpushare(), annotations={names.INJECT: "disabled"}))
+
+    assert {} == environment(result)
+    assert ("opted-out", 3 * 2**30) == (annotation(result, names.INJECTED), said.plan.limit_bytes)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {names.VOLCANO_VGPU_MEMORY: "3000"},
+        {names.HAMI_MEMORY: "3000"},
+        {names.NVIDIA_GPU: "1"},
+        {names.VOLCANO_NUMBER: "1"},
+    ],
+)
+def test_nothing_is_injected_where_nothing_is_to_be_fenced(limits: dict[str, str]) -> None:
+    """
+    Systems with a cap of their own, and whole cards, get no variables.
+    """
+    result, _ = rewritten(pod(container(**limits)))
+
+    assert {} == environment(result)
+    assert "nothing" == annotation(result, names.INJECTED)
+
+
+def test_env_from_is_warned_about() -> None:
+    """
+    What envFrom brings cannot be seen, so it is said that ours wins.
+    """
+    _, said = rewritten(pod(gpushare() | {"envFrom": [{"configMapRef": {"name": "c"}}]}))
+
+    assert ("main: envFrom may set variables unseen here; those of gpufence win over it",) == (
+        said.warnings
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "scheduler"),
+    [
+        ({names.VOLCANO_MEMORY: "3000"}, None, "volcano"),
+        ({names.VOLCANO_MEMORY: "3000"}, "default-scheduler", "volcano"),
+        ({names.VOLCANO_MEMORY: "3000"}, "volcano", "volcano"),
+        ({names.VOLCANO_MEMORY: "3000"}, "mine", "mine"),
+        ({names.VOLCANO_VGPU_MEMORY: "3000"}, "default-scheduler", "volcano"),
+        ({names.GPUSHARE_MEMORY: "3"}, "default-scheduler", "default-scheduler"),
+    ],
+)
+def test_the_scheduler_follows_the_dialect(
+    limits: dict[str, str], said: str | None, scheduler: str
+) -> None:
+    """
+    A dialect's own scheduler takes pods that did not choose one.
+    """
+    asked = pod(container(**limits))
+    if said is not None:
+        asked["spec"]["schedulerName"] = said
+    result, _ = rewritten(asked)
+
+    assert scheduler == result["spec"]["schedulerName"]
+
+
+def test_observe_leaves_the_scheduler() -> None:
+    """
+    In observe nobody else schedules the pod, and it bears no more taints.
+    """
+    result, _ = rewritten(pod(container(**{names.VOLCANO_MEMORY: "3000"})), Mode.OBSERVE)
+
+    assert {"schedulerName", "tolerations"}.isdisjoint(result["spec"])
+
+
+@pytest.mark.parametrize(
+    ("limits", "own", "expected"),
+    [
+        ({names.GPUSHARE_MEMORY: "3"}, [], [CARD_TAINT]),
+        ({names.GPUSHARE_MEMORY: "3"}, [{"operator": "Exists"}], [{"operator": "Exists"}]),
+        ({names.GPUSHARE_MEMORY: "3"}, [CARD_TAINT], [CARD_TAINT]),
+        (
+            {names.GPUSHARE_MEMORY: "3"},
+            [CARD_TAINT | {"effect": "NoExecute"}],
+            [CARD_TAINT | {"effect": "NoExecute"}, CARD_TAINT],
+        ),
+        (
+            {names.GPUSHARE_MEMORY: "3"},
+            [{"key": names.NVIDIA_GPU, "operator": "Equal", "value": "present"}],
+            [{"key": names.NVIDIA_GPU, "operator": "Equal", "value": "present"}, CARD_TAINT],
+        ),
+        (GPU, [], []),
+    ],
+)
+def test_gpu_pods_bear_the_taint_of_gpu_nodes(
+    limits: dict[str, str], own: list[dict[str, str]], expected: list[dict[str, str]]
+) -> None:
+    """
+    Pods that ask for a share under another name tolerate what GPU nodes are tainted with.
+    """
+    result, _ = rewritten(pod(container(**limits), tolerations=own))
+
+    assert expected == result["spec"]["tolerations"]
+
+
+def test_the_operators_tolerations_are_added() -> None:
+    """
+    Configured tolerations come on top, unless the pod has them.
+    """
+    policy = replace(
+        POLICY,
+        tolerations=(Toleration("team", "ml", "NoSchedule"), Toleration("spot")),
+        scheduler_names={Dialect.NVIDIA: "gpu-scheduler"},
+    )
+    own = {"key": "team", "value": "ml", "effect": "NoSchedule"}
+    result, _ = rewritten(pod(container(**GPU), tolerations=[own]), policy=policy)
+
+    assert [own, {"key": "spot", "operator": "Exists"}] == result["spec"]["tolerations"]
+    assert "gpu-scheduler" == result["spec"]["schedulerName"]
+
+
+def test_a_pod_of_ours_alone_tolerates_nothing_more() -> None:
+    """
+    A pod that asks for no GPU by any resource is not brought onto GPU nodes.
+    """
+    result, _ = rewritten(pod(container(), annotations={names.MEMORY: "2Gi"}))
+
+    assert "tolerations" not in result["spec"]
+
+
+def test_annotations_that_leave_no_room_are_not_overfilled() -> None:
+    """
+    A pod whose annotations are nearly full stays as it is: too many would be refused.
+    """
+    full = decide(pod(gpushare(), annotations={"big": "x" * 254_000}))
+    half = decide(pod(gpushare(), annotations={"big": "x" * 150_000}))
+
+    assert isinstance(full, Unchanged)
+    assert "leave no room" in full.warnings[0]
+    assert isinstance(half, Rewrite)

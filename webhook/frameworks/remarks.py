@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.errors import shown
-from gpufence.plan import Form
 from gpufence.quantity import write_mebibytes
 
 if TYPE_CHECKING:
+    from webhook.frameworks.figures import Figures
     from webhook.frameworks.servers import Launch
     from webhook.frameworks.settle import Settled
     from webhook.frameworks.table import Row
@@ -27,13 +27,14 @@ def lowered(row: Row, settled: Settled, user: str, *, label: str = "") -> str:
     Say that ours counts and not what the user wrote.
     """
     said = f"{label or row.env} {shown(user)}"
-    if row.form is Form.FIXED and row.fixed:
+    figures = settled.figures
+    if figures is None and row.fixed:
         return f"{said} would take the whole card; {shown(row.fixed)} counts"
-    if row.form is Form.FIXED:
+    if figures is None:
         other = names.XLA_NEW_FRACTION if row.env == names.XLA_FRACTION else names.XLA_FRACTION
         return f"{said} beside {other} sends JAX to the CPU; only {other} counts"
     what = "is above the share" if settled.readable else "is no cap"
-    return f"{said} {what}; {settled.text} counts{_basis(settled)}"
+    return f"{said} {what}; {settled.text} counts{_basis(figures)}"
 
 
 def server_unaware(launch: Launch, share: str, *, args: bool) -> str:
@@ -50,10 +51,7 @@ def server_unaware(launch: Launch, share: str, *, args: bool) -> str:
     return f"{said} takes more than the share {share}; {remedy}"
 
 
-def _basis(settled: Settled) -> str:
-    figures = settled.figures
-    if figures is None:
-        return ""
+def _basis(figures: Figures) -> str:
     limit = write_mebibytes(figures.limit_bytes)
     if figures.card_bytes is None:
         return f" (limit {limit})"

@@ -435,13 +435,14 @@ def test_the_operators_tolerations_are_added() -> None:
     """
     policy = replace(
         POLICY,
-        tolerations=(Toleration("team", "ml", "NoSchedule"), Toleration("spot")),
+        tolerations=(Toleration("team", "ml", "NoSchedule"), Toleration("spot", "yes")),
         scheduler_names={Dialect.NVIDIA: "gpu-scheduler"},
     )
     own = {"key": "team", "value": "ml", "effect": "NoSchedule"}
     result, _ = rewritten(pod(container(**GPU), tolerations=[own]), policy=policy)
 
-    assert [own, {"key": "spot", "operator": "Exists"}] == result["spec"]["tolerations"]
+    spot = {"key": "spot", "operator": "Equal", "value": "yes"}
+    assert [own, spot] == result["spec"]["tolerations"]
     assert "gpu-scheduler" == result["spec"]["schedulerName"]
 
 

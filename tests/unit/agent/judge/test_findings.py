@@ -14,7 +14,7 @@ from agent.model.policy import Policy
 from gpufence.quantity import GIB, MIB
 from tests.builders import T4_BYTES
 from tests.unit.agent.builders import CARDS, LIMIT, pod
-from tests.unit.agent.judge.test_policy import OVER, SLIGHTLY, WITHIN, settled
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled
 from tests.unit.agent.world import World
 
 UUID = CARDS[0].uuid

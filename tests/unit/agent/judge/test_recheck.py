@@ -16,7 +16,7 @@ from agent.model.policy import Policy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.unit.agent.builders import CARDS, card_sample, pod, process_of, uses
-from tests.unit.agent.judge.test_policy import OVER, SLIGHTLY
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode

@@ -1,0 +1,61 @@
+"""
+What holds for a leaky bucket.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.judge.bucket import Pour, pour
+from agent.model.memory import EMPTY, Bucket
+
+steps = st.lists(
+    st.tuples(st.sampled_from([True, False, None]), st.floats(0.1, 5), st.booleans()), max_size=40
+)
+CAP = 10.0
+
+
+def poured(history: list[tuple[bool | None, float, bool]]) -> list[Bucket]:
+    bucket, at, found = EMPTY, 0.0, []
+    for over, seconds, frozen in history:
+        at += seconds
+        bucket = pour(bucket, Pour(at, CAP, 3.0, frozen=frozen), over=over)
+        found.append(bucket)
+    return found
+
+
+@given(steps)
+def test_never_outside_its_bounds(history: list[tuple[bool | None, float, bool]]) -> None:
+    """
+    A bucket is never less than empty and never more than full.
+    """
+    assert all(0.0 <= bucket.level_seconds <= CAP for bucket in poured(history))
+
+
+@given(steps)
+def test_never_more_than_the_time_over(history: list[tuple[bool | None, float, bool]]) -> None:
+    """
+    A bucket never holds more time than has been seen over.
+    """
+    over_seconds = sum(seconds for (over, _, _), (_, seconds, _) in pairwise(history) if over)
+
+    assert all(bucket.level_seconds <= over_seconds + 1e-6 for bucket in poured(history))
+
+
+@given(steps, st.integers(0, 39))
+def test_one_sample_under_never_fills(
+    history: list[tuple[bool | None, float, bool]], position: int
+) -> None:
+    """
+    Turning one sample from over to under never leaves a bucket fuller.
+    """
+    lower = [
+        (False if index == position and over else over, seconds, frozen)
+        for index, (over, seconds, frozen) in enumerate(history)
+    ]
+
+    pairs = zip(poured(lower), poured(history), strict=True)
+    assert all(low.level_seconds <= high.level_seconds + 1e-6 for low, high in pairs)

@@ -1,0 +1,131 @@
+"""
+What holds for the judge whatever happens on a card.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.events import NO_EPISODES, Damping, damped, notices
+from agent.events.notice import MOST_CHARACTERS
+from agent.model.decision import Outcome
+from gpufence.mode import Mode
+from gpufence.quantity import GIB, MIB
+from tests.property.agent.strategies import Life, alone, amounts, histories, lived, unknown
+from tests.unit.agent.builders import LIMIT
+
+lives = histories(amounts | unknown)
+known_lives = histories(amounts)
+FEW = settings(max_examples=60)
+
+
+@FEW
+@given(lives)
+def test_nobody_within_the_limit_goes(life: Life) -> None:
+    """
+    Whoever goes was over the limit for certain in that very second, listed and known, fenced,
+    enforced, and in mode evict.
+    """
+    for act in lived(life).acts:
+        item, used = life.pods[act.pod], life.holds[act.second][act.pod]
+
+        assert used is not None
+        assert used > LIMIT + 64 * MIB
+        assert not life.unlisted[act.second]
+        assert (Mode.EVICT, "", True) == (item.mode, item.exempt, item.enforced)
+
+
+@FEW
+@given(lives)
+def test_nobody_goes_alone_for_what_nobody_knows(life: Life) -> None:
+    """
+    With every figure unknown nobody ever goes.
+    """
+    silent = [dict.fromkeys(holds) for holds in life.holds]
+
+    assert [] == lived(replace(life, holds=silent)).acts
+
+
+@FEW
+@given(lives, st.data())
+def test_order_does_not_matter(life: Life, data: st.DataObject) -> None:
+    """
+    The order in which pods and processes come in changes no decision.
+    """
+    order = data.draw(st.permutations(list(life.pods)))
+    one, other = lived(life), lived(life, order=tuple(order))
+
+    assert one.acts == other.acts
+    assert one.decision is not None
+    assert other.decision is not None
+    assert [(item.pod.name, item.outcome) for item in one.decision.verdicts] == [
+        (item.pod.name, item.outcome) for item in other.decision.verdicts
+    ]
+
+
+@FEW
+@given(known_lives, st.lists(st.integers(0, GIB), min_size=24, max_size=24))
+def test_more_use_never_goes_later(life: Life, more: list[int]) -> None:
+    """
+    A pod that holds more, second for second, goes no later.
+    """
+    less = alone(life)
+    name = min(less.pods)
+    greater = replace(
+        less,
+        holds=[
+            {**holds, name: (holds[name] or 0) + extra}
+            for holds, extra in zip(less.holds, more, strict=True)
+        ],
+    )
+    first = [act.second for act in lived(less).acts[:1]]
+    earlier = [act.second for act in lived(greater).acts[:1]]
+    if first:
+        assert earlier
+        assert earlier <= first
+
+
+@FEW
+@given(lives)
+def test_one_pod_for_each_card_and_pass(life: Life) -> None:
+    """
+    No two pods go in the same second on the same card.
+    """
+    seconds = [act.second for act in lived(life).acts]
+
+    assert sorted(set(seconds)) == seconds
+
+
+@FEW
+@given(lives)
+def test_every_fenced_pod_has_a_verdict(life: Life) -> None:
+    """
+    Each fenced pod that is still there has verdicts, others have none; who is unknown says so.
+    """
+    world = lived(life)
+    assert world.decision is not None
+    judged = {item.pod.name for item in world.decision.verdicts}
+
+    assert {item.name for item in world.pods.values() if item.mode is not None} == judged
+    for verdict in world.decision.verdicts:
+        if verdict.use is not None and verdict.use.used_bytes is None:
+            assert Outcome.UNKNOWN is verdict.outcome
+
+
+@FEW
+@given(lives)
+def test_whatever_is_said_fits(life: Life) -> None:
+    """
+    Every message is one printable line that an Event can hold.
+    """
+    world = lived(life)
+    assert world.decision is not None
+    said = notices(world.decision, "n1")
+    writes, _ = damped(NO_EPISODES, said, 0.0, Damping())
+
+    assert all(item.message.isprintable() for item in said)
+    assert all(len(item.message) <= MOST_CHARACTERS for item in said)
+    assert len(writes) == len({(item.reason, item.regarding, item.topic) for item in said})

@@ -1,0 +1,165 @@
+"""
+Who is told what, in one line that fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.events import notices, notices_of, sentences
+from agent.events.notice import MOST_CHARACTERS
+from agent.events.words import listed, seconds
+from agent.judge import Answer, Result
+from agent.model.decision import (
+    Brake,
+    CardFinding,
+    ContainerExcess,
+    Decision,
+    Ineffective,
+    Outcome,
+    Verdict,
+)
+from agent.model.use import PodUse
+from gpufence import names
+from gpufence.quantity import GIB, MIB
+from tests.unit.agent.builders import LIMIT, controller, pod
+from tests.unit.agent.events.scenes import REMEDY, card, process, text, use, verdict
+
+
+def decision(*verdicts: Verdict, brake: Brake | None = None, **findings: CardFinding) -> Decision:
+    return Decision(0.0, verdicts, (), brake, frozenset(), findings)
+
+
+def reasons(*verdicts: Verdict, **more: Any) -> list[str]:
+    return [item.reason for item in notices(decision(*verdicts, **more), "n1")]
+
+
+def test_eviction_suspended() -> None:
+    """
+    Suspended evictions are told on the node with how many pods are over.
+    """
+    within = verdict(Outcome.WITHIN, over=False, pod=pod("b"))
+    said = notices(decision(verdict(), within, brake=Brake.SUSPENDED), "n1")
+
+    expected = (
+        "evictions are suspended: more than half of the fenced pods are over their limits at once "
+        "(1 of 2); rather a wrong unit or limit than so many offenders: compare the pods' "
+        "gpufence.io/summary with what they requested"
+    )
+    assert (names.EVICTION_SUSPENDED, expected) == (said[-1].reason, said[-1].message)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (verdict(Outcome.IDLE, over=False), []),
+        (verdict(Outcome.EVICT), [names.LIMIT_EXCEEDED]),
+        (verdict(Outcome.WOULD_EVICT), [names.LIMIT_EXCEEDED, names.WOULD_EVICT]),
+        (verdict(Outcome.STUCK), [names.LIMIT_EXCEEDED, names.TERMINATION_STUCK]),
+        (verdict(Outcome.UNDECLARED, over=False), [names.UNDECLARED]),
+    ],
+)
+def test_what_a_verdict_gives_cause_to_say(found: Verdict, expected: list[str]) -> None:
+    """
+    Each verdict is told by its reasons, a harmless one not at all.
+    """
+    assert expected == reasons(found)
+
+
+def test_containers_and_caps_are_told_beside_the_verdict() -> None:
+    """
+    A container over its part is told where the pod is not, a cap that does not bite always.
+    """
+    excess = ContainerExcess("aside", 2 * GIB, GIB)
+    more: dict[str, Any] = {
+        "containers_over": (excess,),
+        "ineffective": (Ineffective("main", 7, GIB, MIB),),
+    }
+
+    within = verdict(Outcome.WITHIN, over=False, **more)
+    assert [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE] == reasons(within)
+    assert [names.LIMIT_EXCEEDED, names.CAP_INEFFECTIVE] == reasons(verdict(**more))
+
+
+def test_findings_are_told() -> None:
+    """
+    Every card with something to say is told on the node.
+    """
+    quiet = CardFinding(card(), 0, overcommitted=False)
+    loud = CardFinding(card(), 20 * GIB, overcommitted=True, unattributed_bytes=GIB)
+
+    assert [names.OVERCOMMITTED, names.UNATTRIBUTED] == reasons(one=quiet, two=loud)
+
+
+def test_owner_is_told_too() -> None:
+    """
+    The controller is told as well, by the pod's name, since the pod will be gone.
+    """
+    found = sentences.evicted(verdict(pod=pod(controller=controller())))
+
+    assert ["Pod", "ReplicaSet"] == [item.regarding.kind for item in found]
+    assert f"pod a: {found[0].message}" == found[1].message
+    assert 2 == len({item.topic for item in found})
+
+
+def test_longest_names() -> None:
+    """
+    The longest names Kubernetes allows leave the message in one line and its remedy readable.
+    """
+    containers = [f"{number:02}".ljust(63, "x") for number in range(20)]
+    processes = tuple(process(4_000_000 + number, GIB) for number in range(950))
+    held = PodUse("uid-a", LIMIT, LIMIT, processes, dict.fromkeys(containers, GIB))
+    item = pod("p" * 253, controller=controller())
+    result = Result(Answer.BLOCKED, detail="no " * 3000)
+    found = notices_of(verdict(use=held, pod=item), result)
+
+    assert all(len(item.message) <= MOST_CHARACTERS for item in found)
+    assert "allow a disruption" in found[0].message
+
+
+def test_nothing_but_one_line() -> None:
+    """
+    Whatever a server or a name contains, a message is one printable line of legal length.
+    """
+    said = sentences.nvml_unavailable("n" * 2000, "bad\nline\x00", 1)
+    long = sentences.limit_exceeded(verdict(use=replace(use(), containers={"x" * 2000: 1})))
+
+    assert "bad?line?" in said.message
+    assert 1023 == len(long[0].message)
+    assert long[0].message.endswith("...")
+
+
+def test_unknown_parts() -> None:
+    """
+    What is unknown reads as unknown, and a pod without known containers as the pod.
+    """
+    found = Verdict(pod(), Outcome.UNKNOWN)
+
+    expected = (
+        "GPUMemoryEvicted: evicted: the pod holds unknown on an unknown card, the pod's limit is "
+        f"unknown, over for 0 s by 0 processes (PID ); {REMEDY}"
+    )
+    assert expected == text(sentences.evicted(found))
+    assert "the pod holds unknown on" in text(sentences.undeclared(found))
+
+
+def test_one_container() -> None:
+    """
+    A single container and process are not spoken of as many.
+    """
+    one = PodUse("uid-a", GIB, GIB, (process(7, GIB),), {"main": GIB})
+
+    assert "container main holds 1024 MiB" in text(sentences.evicted(verdict(use=one)))
+    assert "by 1 process (PID 7)" in text(sentences.evicted(verdict(use=one)))
+
+
+def test_lists_and_times() -> None:
+    """
+    Long lists are counted, long times are in minutes.
+    """
+    assert "a, b, c, d" == listed(list("abcd"))
+    assert "a, b, c, d and 2 more" == listed(list("abcdef"))
+    assert ["0 s", "119 s", "2 min 0 s"] == [seconds(item) for item in (-1, 119.9, 120)]

@@ -1,0 +1,60 @@
+"""
+Nodes on which something is about to happen at second 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.model.policy import Policy
+from gpufence.quantity import GIB, MIB
+from tests.unit.agent.builders import LIMIT, pod
+from tests.unit.agent.world import World
+
+if TYPE_CHECKING:
+    from agent.model.pod import PodOnNode
+
+
+OVER = LIMIT + 300 * MIB
+SLIGHTLY = LIMIT + 100 * MIB  # over for reports and shortages, tolerated otherwise
+WITHIN = GIB
+
+
+def settled(*pods: PodOnNode, used: int = WITHIN, policy: Policy | None = None) -> World:
+    """
+    Make a node on which these pods have held a little memory for long.
+    """
+    world = World(policy=policy or Policy())
+    for item in pods or (pod(),):
+        world.add(item, used)
+    world.settle_in()
+    return world
+
+
+def violators(of: int, *namespaces: str) -> World:
+    """
+    Make a node of so many pods, the first of which, one in each namespace, go over their limits.
+    """
+    world = World(cards=8)
+    for number in range(of):
+        namespace = namespaces[number % len(namespaces)]
+        world.add(pod(f"p{number}", namespace=namespace), WITHIN, card=number)
+    world.settle_in()
+    for number in range(len(namespaces)):
+        world.hold(f"p{number}", OVER, card=number)
+    return world
+
+
+def one_on_each_card(count: int, *, namespaces: int = 1) -> World:
+    """
+    Make a node of pods that go over their limits, each on a card of its own, and as many that do
+    not.
+    """
+    world = World(cards=8)
+    for number in range(count):
+        world.add(pod(f"p{number}", namespace=f"n{number % namespaces}"), WITHIN, card=number)
+        world.add(pod(f"good{number}", namespace="good"), WITHIN, card=number)
+    world.settle_in()
+    for number in range(count):
+        world.hold(f"p{number}", OVER, card=number)
+    return world

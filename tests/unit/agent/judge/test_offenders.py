@@ -1,0 +1,77 @@
+"""
+Owners whose pods come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.judge.offenders import MOST_REMEMBERED, hold_seconds, offended
+from agent.model.policy import Policy
+from tests.unit.agent.builders import controller, pod
+from tests.unit.agent.judge.scenes import (
+    OVER,
+    SLIGHTLY,
+    settled,
+)
+from tests.unit.agent.world import Act
+
+
+@pytest.mark.parametrize(("before", "expected"), [(0, 30), (1, 60), (2, 300), (3, 1800), (9, 1800)])
+def test_hold_of_a_repeat_offender(before: int, expected: int) -> None:
+    """
+    An owner evicted before gets a longer hold each time.
+    """
+    world = settled(pod(controller=controller()))
+    for _ in range(before):
+        offences = offended(
+            world.memory.offences, pod(controller=controller()).lineage, -60.0, Policy()
+        )
+        world.memory = replace(world.memory, offences=offences)
+    world.hold("a", OVER)
+    world.run(1)
+    assert world.decision is not None
+
+    assert expected == world.decision.verdicts[0].due_seconds
+
+
+def test_repeat_offender_on_a_short_card() -> None:
+    """
+    A shortage does not wait longer for those who caused one before.
+    """
+    world = settled(pod("a", controller=controller()), pod("b"))
+    lineage = world.pods["a"].lineage
+    world.memory = replace(world.memory, offences=offended({}, lineage, -60.0, Policy()))
+    world.hold("a", SLIGHTLY)
+    world.free[0] = 0
+
+    assert [Act(3, "a")] == world.run(10)
+
+
+def test_offences_are_forgotten() -> None:
+    """
+    After a day an owner is like any other, and what is remembered stays bounded.
+    """
+    policy = Policy()
+    old = offended({}, ("n", "Pod", "old"), 0.0, policy)
+    later = policy.repeated_memory_seconds + 1
+    many = old
+    for number in range(MOST_REMEMBERED + 1):
+        many = offended(many, ("n", "Pod", f"p{number}"), float(number), policy)
+
+    assert 30 == hold_seconds(old, ("n", "Pod", "old"), later, policy)
+    assert [("n", "Pod", "next")] == list(offended(old, ("n", "Pod", "next"), later, policy))
+    assert MOST_REMEMBERED == len(many)
+    assert ("n", "Pod", "old") not in many
+
+
+def test_no_ladder() -> None:
+    """
+    Without longer holds every time is the first.
+    """
+    policy = Policy(repeated_hold_seconds=())
+    before = offended({}, ("n", "Pod", "a"), 0.0, policy)
+
+    assert 30 == hold_seconds(before, ("n", "Pod", "a"), 1.0, policy)

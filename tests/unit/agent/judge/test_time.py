@@ -1,0 +1,328 @@
+"""
+Time over a limit: who goes at which second, and what starts the time from zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.model.decision import Outcome
+from agent.model.memory import Memory
+from agent.model.pod import PodLimit
+from gpufence.mode import Mode
+from gpufence.quantity import GIB, MIB
+from tests.unit.agent.builders import CARDS, LIMIT, pod
+from tests.unit.agent.judge.scenes import (
+    OVER,
+    WITHIN,
+    settled,
+)
+from tests.unit.agent.world import Act, World
+
+
+def test_over_for_the_hold() -> None:
+    """
+    A pod over its limit from second 0 on goes at second 30.
+    """
+    world = settled(pod("a"), pod("b"))
+    world.hold("a", OVER)
+
+    assert [Act(30, "a")] == world.run(200)
+
+
+def test_a_new_process_is_counted_from_its_second_list_on() -> None:
+    """
+    A pod that grows by a new process goes one second later, since one list proves nothing.
+    """
+    world = settled()
+    world.restart("a")
+    world.hold("a", OVER)
+
+    assert [Act(31, "a")] == world.run(200)
+
+
+def test_over_from_its_start() -> None:
+    """
+    A pod over its limit from its first sample on goes when grace and hold have passed.
+    """
+    world = World()
+    world.add(pod(), OVER)
+
+    assert [Act(150, "a")] == world.run(300)
+
+
+def test_warm_up_spike_inside_the_grace() -> None:
+    """
+    A pod that peaks while it starts stays.
+    """
+    world = World()
+    world.add(pod(), OVER)
+
+    def script(second: int) -> None:
+        world.hold("a", OVER if second < 119 else WITHIN)
+
+    assert [] == world.run(400, script)
+
+
+@pytest.mark.parametrize(
+    ("over", "under", "expected"),
+    [
+        (4, 4, [Act(114, "a")]),  # gains 2 s in each 8 s, up to the hold
+        (9, 1, [Act(35, "a")]),  # gains 8.5 s in each 10 s
+        (29, 58, []),  # drains all that it gains
+        (1, 2, []),  # a peak now and then
+    ],
+)
+def test_sawtooth(over: int, under: int, expected: list[Act]) -> None:
+    """
+    A pod that swings over its limit goes once the seconds over outweigh half the seconds under.
+    """
+    world = settled()
+
+    def script(second: int) -> None:
+        world.hold("a", OVER if second % (over + under) < over else WITHIN)
+
+    assert expected == world.run(400, script)
+
+
+def test_uid_changed_under_the_same_name() -> None:
+    """
+    A pod that replaces another under its name starts from zero.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 20:
+            world.change("a", uid="uid-next")
+            world.restart("a")
+
+    assert [Act(170, "a")] == world.run(300, script)
+
+
+@pytest.mark.parametrize(("short", "expected"), [(False, [Act(150, "a")]), (True, [Act(63, "a")])])
+def test_agent_just_started(short: bool, expected: list[Act]) -> None:  # noqa: FBT001 - a column
+    """
+    A new agent lets everybody be for 60 s, and gives each pod the grace of a new one.
+    """
+    world = World(started_at=0)
+    world.add(pod("a"), OVER)
+    world.add(pod("b"), WITHIN)
+    world.free[0] = 100 * MIB if short else GIB
+
+    assert expected == world.run(200)
+
+
+def test_agent_restarted_in_the_middle_of_a_violation() -> None:
+    """
+    What an agent forgets by restarting is to the pod's favour.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 20:
+            world.memory = Memory(second)
+            world.use = None
+
+    assert [Act(170, "a")] == world.run(300, script)
+
+
+def test_mode_raised_while_over() -> None:
+    """
+    A rise in mode starts every count of time from zero, the grace included.
+    """
+    world = settled(pod(mode=Mode.CAP))
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 100:
+            assert Outcome.WOULD_EVICT is world.outcome("a")
+            world.change("a", mode=Mode.EVICT)
+
+    assert [Act(250, "a")] == world.run(400, script)
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.CAP])
+def test_lower_modes_say_who_would_go(mode: Mode) -> None:
+    """
+    Below evict nobody goes, and from second 30 on it is known who would.
+    """
+    world = settled(pod(mode=mode))
+    world.hold("a", OVER)
+
+    assert [] == world.run(30)
+    assert Outcome.HOLDING is world.outcome("a")
+    assert [] == world.run(31)
+    assert Outcome.WOULD_EVICT is world.outcome("a")
+
+
+def test_kill_switch_in_the_middle_of_a_violation() -> None:
+    """
+    Lowering the mode stops an eviction that is a second away.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 30:
+            world.change("a", mode=Mode.CAP)
+
+    assert [] == world.run(200, script)
+
+
+def test_namespace_word_lowered_under_running_pods() -> None:
+    """
+    A limit that falls below what a pod holds starts the time from zero.
+    """
+    world = settled()
+    world.hold("a", 2 * GIB)
+
+    def script(second: int) -> None:
+        if second == 50:
+            limits = {item.uuid: PodLimit(GIB) for item in CARDS}
+            world.change("a", limits=limits)
+
+    assert [Act(80, "a")] == world.run(200, script)
+
+
+def test_limit_lowered_while_over() -> None:
+    """
+    Time over the old limit is not time over the new one.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 20:
+            world.change("a", limits={item.uuid: PodLimit(GIB) for item in CARDS})
+
+    assert [Act(50, "a")] == world.run(200, script)
+
+
+def test_missing_samples_freeze() -> None:
+    """
+    Seconds that nobody saw count neither way: ten of them, and the one before, come on top.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        world.unlisted = {0} if 10 <= second < 20 else set()
+
+    # 9 s by second 9; back at 20, confirmed again at 21.
+    assert [Act(42, "a")] == world.run(100, script)
+
+
+def test_unknown_use_never_acts() -> None:
+    """
+    A pod whose use is unknown stays, however long it has been over before.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 30:
+            world.hold("a", None)
+
+    assert [] == world.run(80, script)
+    assert Outcome.UNKNOWN is world.outcome("a")
+
+
+def test_tick_that_comes_late() -> None:
+    """
+    A gap of more than three intervals between two samples does not count.
+    """
+    world = settled()
+    world.hold("a", OVER)
+    world.run(10)
+    world.now += 4
+
+    assert [Act(35, "a")] == world.run(60)
+
+
+def test_list_that_is_not_renewed() -> None:
+    """
+    A list judged once is no evidence again: the pod waits for the next one.
+    """
+    world = settled()
+    world.hold("a", OVER)
+    world.run(30)
+    world.renewed = False
+    world.run(31)
+
+    assert [] == world.acts
+    assert Outcome.NOT_RENEWED is world.outcome("a")
+
+
+def test_process_replaced_in_the_middle() -> None:
+    """
+    A new process is not held against its pod until a second list confirms it.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 20:
+            world.restart("a")
+
+    # 20 s by second 20, unconfirmed there; over again from 21 on.
+    assert [Act(31, "a")] == world.run(60, script)
+
+
+def test_unconfirmed() -> None:
+    """
+    A pod over its limit only by a process of one list says so.
+    """
+    world = settled()
+    world.restart("a")
+    world.hold("a", OVER)
+    world.run(1)
+
+    assert Outcome.UNCONFIRMED is world.outcome("a")
+
+
+def test_memory_freed_for_a_moment() -> None:
+    """
+    A pod that lets go for 2 s loses one second, not all of them.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    def script(second: int) -> None:
+        if second == 20:
+            world.holds.clear()
+        if second == 22:
+            world.hold("a", OVER)
+
+    # 20 s by second 20, 19 s by 22, unconfirmed there; over again from 23 on.
+    assert [Act(34, "a")] == world.run(60, script)
+
+
+def test_mode_lowered_keeps_the_time() -> None:
+    """
+    Lowering the mode resets nothing: who was over stays known as such.
+    """
+    world = settled()
+    world.hold("a", OVER)
+    world.run(20)
+    world.change("a", mode=Mode.OBSERVE)
+    world.run(31)
+
+    assert Outcome.WOULD_EVICT is world.outcome("a")
+
+
+def test_limit_raised() -> None:
+    """
+    A limit raised above what a pod holds ends the violation.
+    """
+    world = settled()
+    world.hold("a", OVER)
+    world.run(20)
+    raised = replace(world.pods["a"].limits[CARDS[0].uuid], limit_bytes=2 * LIMIT)
+    world.change("a", limits={CARDS[0].uuid: raised})
+
+    assert [] == world.run(60)
+    assert Outcome.WITHIN is world.outcome("a")

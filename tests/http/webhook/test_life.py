@@ -185,6 +185,16 @@ def test_help_lists_commands_and_settings(arguments: tuple[str, ...]) -> None:
     assert {"rewrite", "GPUFENCE_LISTEN", "GPUFENCE_DRAIN_SECONDS"} <= set(done.stdout.split())
 
 
+def test_rewrite_is_a_command_of_the_same_program() -> None:
+    """
+    The other command is reached with its own arguments.
+    """
+    done = run("rewrite", "--help")
+
+    assert 0 == done.returncode
+    assert "--namespace-annotation" in done.stdout
+
+
 def test_an_unknown_command_is_answered_with_help() -> None:
     """
     A typing error shows what there is, and fails.

@@ -181,7 +181,8 @@ class Site:
         return True
 
     def _apply(self, item: dict[str, Any]) -> None:
-        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(item))
+        command = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+        self.plane.kubectl(*command, stdin=json.dumps(item))
 
 
 def configuration(port: int, authority: Authority) -> dict[str, Any]:

@@ -4,12 +4,13 @@ What is remembered of nodes and namespaces.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from gpufence.dialects import Units
-from webhook.cluster import NoCluster
+from webhook.cluster import NoCluster, UnknownError
 from webhook.cluster.caches import NamespaceCache, NodeCache, keep_namespace, keep_node
 
 
@@ -167,6 +168,19 @@ def test_a_namespace_that_opts_out_is_forgotten() -> None:
     cache.apply("DELETED", ("a", {}))
 
     assert (1, None) == (len(cache), cache.get("a"))
+
+
+def test_without_a_cluster_nobody_can_be_asked() -> None:
+    """
+    Questions about one pod or node have no answer there; a namespace has no words.
+    """
+    cluster = NoCluster()
+    with pytest.raises(UnknownError, match="no cluster to ask for pod a/p"):
+        asyncio.run(cluster.read_pod("a", "p"))
+    with pytest.raises(UnknownError, match="no cluster to ask for node n"):
+        asyncio.run(cluster.read_node("n"))
+
+    assert {} == asyncio.run(cluster.read_namespace("a"))
 
 
 def test_without_a_cluster_every_namespace_is_silent() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from certs.bundle import read_bundle
 from certs.facts import look_at
@@ -69,7 +70,7 @@ class Site:
         self.token = token
         self.kubeconfig = self.plane.token_kubeconfig(f"certs-{self.namespace}", token)
 
-    def aim(self, port: int) -> None:
+    def aim(self, host: str, port: int) -> None:
         """
         Let the API server find the webhook on a port of this machine; bundles stay.
         """
@@ -78,7 +79,7 @@ class Site:
             {
                 "op": "replace",
                 "path": f"/webhooks/{at}/clientConfig/url",
-                "value": hook["clientConfig"]["url"].replace(":9/", f":{port}/"),
+                "value": f"https://{host}:{port}{urlsplit(hook['clientConfig']['url']).path}",
             }
             for at, hook in enumerate(hooks)
         ]

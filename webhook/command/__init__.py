@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,10 +25,10 @@ from webhook.command.result import result_for
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpufence.mode import Mode
-    from webhook.command.documents import Manifest
+    from webhook.command.documents import Document, PodManifest
     from webhook.command.result import Result
 
 _HOOK = importlib.resources.files("webhook.hook") / "sitecustomize.py"
@@ -47,16 +49,28 @@ def main(
     mode = read_mode(chosen.mode, "--mode")
     namespace = namespace_of(chosen)
     fleet = Fleet(())
-    documents: list[Manifest] = []
+    documents: list[Document] = []
     results: list[Result] = []
     for source in chosen.filename:
         read = read_documents(_text(source, stdin), source)
         documents += read
-        results += [
-            result_for(found, mode, namespace, fleet, policy) for found in pods_in(read, source)
-        ]
+        for found in pods_in(read, source):
+            with _named(found):
+                results.append(result_for(found, mode, namespace, fleet, policy))
     stdout.write(_rendered(results, documents, chosen.output, mode))
     return 1 if any(result.refused for result in results) else 0
+
+
+@contextmanager
+def _named(found: PodManifest) -> Iterator[None]:
+    """
+    Say of a mistake in which file, document and pod it is.
+    """
+    try:
+        yield
+    except InvalidError as error:
+        field = f"{found.where}: {found.title} {error.problem.field}"
+        raise InvalidError(replace(error.problem, field=field)) from error
 
 
 def _text(source: str, stdin: TextIO) -> str:
@@ -71,7 +85,7 @@ def _text(source: str, stdin: TextIO) -> str:
         ) from error
 
 
-def _rendered(results: list[Result], documents: list[Manifest], form: str, mode: Mode) -> str:
+def _rendered(results: list[Result], documents: list[Document], form: str, mode: Mode) -> str:
     """
     Render all results; one pod alone is rendered without a list around it.
     """
@@ -80,7 +94,8 @@ def _rendered(results: list[Result], documents: list[Manifest], form: str, mode:
     if form == "yaml":
         for result in results:
             with_pod(result.found, result.pod)
-        return yaml.safe_dump_all(documents, sort_keys=False, width=1000)
+        manifests = [document.manifest for document in documents]
+        return yaml.safe_dump_all(manifests, sort_keys=False, width=1000)
     if form == "patch":
         found: list[object] = [result.operations for result in results]
     else:

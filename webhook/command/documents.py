@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from gpufence.errors import InvalidError, Problem
+from gpufence.shape import Object, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +32,22 @@ _TEMPLATES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Document:
+    """
+    One object, and where in which file it was found.
+    """
+
+    where: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
 class PodManifest:
     """
     One pod as it would be created; `path` is where it stands in the object that holds it.
     """
 
+    where: str
     kind: str
     name: str
     namespace: str
@@ -48,7 +60,7 @@ class PodManifest:
         return f"{self.kind.lower()}/{self.name or '(generated name)'}"
 
 
-def read_documents(text: str, source: str) -> list[Manifest]:
+def read_documents(text: str, source: str) -> list[Document]:
     """
     Read every object of a YAML or JSON text, those in lists included.
     """
@@ -72,13 +84,13 @@ def read_documents(text: str, source: str) -> list[Manifest]:
     return found
 
 
-def pods_in(documents: list[Manifest], source: str) -> list[PodManifest]:
+def pods_in(documents: list[Document], source: str) -> list[PodManifest]:
     """
     Return every pod that the objects would lead to; objects without pods lead to none.
     """
     found = [pod for document in documents for pod in _pods(document)]
     if not found:
-        kinds = ", ".join(sorted({str(item.get("kind", "")) for item in documents}))
+        kinds = ", ".join(sorted({str(item.manifest.get("kind", "")) for item in documents}))
         known = ", ".join(_TEMPLATES)
         remedy = f"give it one of {known}, or a List of them"
         raise InvalidError(Problem(source, kinds, "holds no pod", remedy))
@@ -100,7 +112,7 @@ def with_pod(found: PodManifest, pod: Manifest) -> None:
     template["metadata"], template["spec"] = pod["metadata"], pod["spec"]
 
 
-def _flat(document: object, source: str) -> Iterator[Manifest]:
+def _flat(document: object, source: str) -> Iterator[Document]:
     if not isinstance(document, dict) or not document.get("kind"):
         raise InvalidError(
             Problem(source, repr(document), "is no Kubernetes object", "give it a kind")
@@ -109,34 +121,36 @@ def _flat(document: object, source: str) -> Iterator[Manifest]:
         for position, item in enumerate(document["items"]):
             yield from _flat(item, f"{source}, items[{position}]")
     else:
-        yield document
+        yield Document(source, document)
 
 
-def _pods(document: Manifest) -> Iterator[PodManifest]:
-    kind = str(document["kind"])
+def _pods(document: Document) -> Iterator[PodManifest]:
+    manifest = document.manifest
+    kind = str(manifest["kind"])
     path = _TEMPLATES.get(kind)
-    metadata = document.get("metadata") or {}
     if path is None:
         return
-    template: Any = document
+    metadata = as_object(manifest.get("metadata"), f"{document.where}: {kind} metadata")
+    template: Any = manifest
     for key in path:
         template = template.get(key) if isinstance(template, dict) else None
     if not isinstance(template, dict):
         raise InvalidError(
-            Problem(f"{kind} {metadata.get('name', '')}", "", f"has no {'.'.join(path)}", "add it")
+            Problem(f"{document.where}: {kind}", "", f"has no {'.'.join(path)}", "add it")
         )
     pod = template if not path else _from_template(template, metadata)
     yield PodManifest(
+        where=document.where,
         kind=kind,
         name=str(metadata.get("name") or metadata.get("generateName") or ""),
         namespace=str(metadata.get("namespace") or "default"),
         pod=pod,
-        owner=document,
+        owner=manifest,
         path=path,
     )
 
 
-def _from_template(template: Manifest, owner: Manifest) -> Manifest:
+def _from_template(template: Manifest, owner: Object) -> Manifest:
     """
     Make the pod a controller would make, in the shape the API server hands to a webhook.
     """

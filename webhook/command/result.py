@@ -77,8 +77,9 @@ def result_for(
     """
     Ask the webhook's own code what becomes of a pod, and apply what it says.
     """
-    containers = as_object(found.pod.get("spec"), f"{found.title} spec").get("containers")
-    objects(containers, f"{found.title} spec.containers")
+    as_object(found.pod.get("metadata"), "metadata")
+    containers = as_object(found.pod.get("spec"), "spec").get("containers")
+    objects(containers, "spec.containers")
     outcome = rewrite(found.pod, mode, namespace, fleet, policy)
     pod = copy.deepcopy(found.pod)
     if isinstance(outcome, Rewrite):

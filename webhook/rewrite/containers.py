@@ -123,7 +123,7 @@ def _see(item: Object, path: Path, wishes: Wishes, originals: _Originals, taken:
     env_from = bool(item.get("envFrom"))
     if not env:
         return Seen(Look(name, (), launch, env_from), item, path, _NO_ENTRIES)
-    entries = objects(env, f"{name}.env")
+    entries = objects(env, f"containers[{name}].env")
     positions: dict[str, list[int]] = {}
     for position, entry in enumerate(entries):
         variable = entry.get("name")
@@ -157,7 +157,7 @@ def _word(env: str, entry: Object, container: str, originals: _Originals, taken:
         free = _SLOT.fullmatch(slot) is not None and slot not in taken
         taken.add(slot)
         return Word(env, originals.of(container, env), slot if free else "", points=True)
-    text = as_text(entry.get("value"), f"env[{env}].value")
+    text = as_text(entry.get("value"), f"containers[{container}].env[{env}].value")
     return Word(env, text, hidden=bool(entry.get("valueFrom")) or "$(" in text)
 
 

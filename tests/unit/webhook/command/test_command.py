@@ -201,3 +201,55 @@ def test_manifests_are_read_from_files(tmp_path: Path) -> None:
 
     assert 0 == main(["-f", str(path), *T4], {}, io.StringIO(), out)
     assert "pod/p" in out.getvalue() or "pod/" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pod_spec", "field"),
+    [
+        ({"containers": "x"}, "deployment/d spec.containers"),
+        ({"containers": [{"name": 5}]}, "deployment/d spec.containers[0].name"),
+        (
+            {
+                "containers": [
+                    gpushare("main", 3) | {"env": [{"name": "CUPY_GPU_MEMORY_LIMIT", "value": 5}]}
+                ]
+            },
+            "deployment/d containers[main].env[CUPY_GPU_MEMORY_LIMIT].value",
+        ),
+    ],
+)
+def test_a_mistake_is_named_by_file_document_and_field(
+    pod_spec: dict[str, Any], field: str
+) -> None:
+    """
+    An error says in which file and document, in whose pod and at which field it is.
+    """
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    deployment = {
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"template": {"spec": pod_spec}},
+    }
+    with pytest.raises(GpufenceError) as caught:
+        call(yaml.safe_dump_all([service, deployment]))
+
+    assert str(caught.value).startswith(f"-, document 2: {field}: ")
+
+
+def test_values_from_elsewhere_are_not_guessed() -> None:
+    """
+    A value that only the cluster knows is not among the environment, and its warning is explained.
+    """
+    manifest = alone()
+    source = {"configMapKeyRef": {"name": "c", "key": "k"}}
+    manifest["spec"]["containers"][0]["env"] = [
+        {"name": "CUPY_GPU_MEMORY_LIMIT", "valueFrom": source},
+        {"name": "MINE", "value": "x"},
+    ]
+    _, text = call(json.dumps(manifest), *T4, "-o", "json")
+    _, told = call(json.dumps(manifest), *T4)
+    seen = json.loads(text)["environment"]["main"]
+
+    assert "CUPY_GPU_MEMORY_LIMIT" not in seen
+    assert "x" == seen["MINE"]
+    assert "warning: main: CUPY_GPU_MEMORY_LIMIT comes from elsewhere" in told

@@ -119,12 +119,14 @@ class PodsOnNode:
 def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode:
     """
     Index the pods; once per change, not per tick.
+
+    A true UID counts more than one that an annotation claims.
     """
     known = tuple(pods)
     by_uid = {pod.uid: pod for pod in known}
     return PodsOnNode(
         by_uid=by_uid,
-        by_cgroup={**by_uid, **{pod.static_uid: pod for pod in known if pod.static_uid}},
+        by_cgroup={**{pod.static_uid: pod for pod in known if pod.static_uid}, **by_uid},
         by_container={item: pod for pod in known for item in pod.containers},
         fresh=fresh,
     )

@@ -1,0 +1,192 @@
+"""
+PURE. From a pod as the API server sends it to what the judge needs to know of it.
+
+Limits are worked out from the pod itself, with the code the webhook uses. The plan on the pod says
+what its frameworks were told, which is worth an event; it never decides what the pod may hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agent.model.pod import Cap, Controller, PodLimit, PodOnNode
+from gpufence import names
+from gpufence.dialects import Undeclared, Unreadable, read_declaration
+from gpufence.errors import GpufenceError
+from gpufence.limits import Limits, limits_on
+from gpufence.mode import Mode, effective_mode, namespace_mode
+from gpufence.plan import Done, read_plan
+from gpufence.pods import read_pod
+from gpufence.shape import Object, as_object, as_text, as_texts, objects
+from gpufence.wishes import read_namespace, read_wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpufence.cards import Card
+    from gpufence.dialects import Units
+    from gpufence.plan import ContainerPlan
+
+INJECTED: Final = "yes"
+DEFAULT_GRACE_SECONDS: Final = 30
+
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_ENDED = frozenset({"Succeeded", "Failed"})
+_TOLD = frozenset({Done.SET, Done.LOWERED, Done.KEPT})
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """
+    What a pod stands on: its namespace's words, the kill switch, and this node's cards and units.
+    """
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    highest: Mode
+    cards: tuple[Card, ...]
+    units: Units
+    exempt_namespaces: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    limits: Mapping[str, PodLimit]
+    undeclared: str = ""
+    enforced: bool = True
+
+
+def read_pod_on_node(raw: Object, ground: Ground) -> PodOnNode:
+    """
+    Read one pod; what is wrong with its words makes it a pod without a limit, never an exception.
+
+    Raises:
+        InvalidError: it is no pod at all.
+    """
+    metadata = as_object(raw.get("metadata"), "metadata")
+    status = as_object(raw.get("status"), "status")
+    spec = as_object(raw.get("spec"), "spec")
+    annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
+    namespace = as_text(metadata.get("namespace"), "metadata.namespace")
+    fence = _fence(raw, ground)
+    grace = spec.get("terminationGracePeriodSeconds")
+    return PodOnNode(
+        uid=as_text(metadata.get("uid"), "metadata.uid"),
+        namespace=namespace,
+        name=as_text(metadata.get("name"), "metadata.name"),
+        mode=effective_mode(namespace_mode(ground.labels), ground.highest),
+        limits=fence.limits,
+        undeclared=fence.undeclared,
+        enforced=fence.enforced,
+        injected=names.INJECTED in annotations,
+        terminating=metadata.get("deletionTimestamp") is not None,
+        exempt=_exempt(annotations, namespace, status, ground),
+        static_uid=annotations.get(names.MIRROR, ""),
+        containers=dict(_containers(status)),
+        controller=_controller(metadata),
+        caps=_caps(annotations),
+        grace_seconds=grace if isinstance(grace, int) else DEFAULT_GRACE_SECONDS,
+        labels=as_texts(metadata.get("labels"), "metadata.labels"),
+    )
+
+
+def _fence(raw: Object, ground: Ground) -> _Fence:
+    """
+    Work out the limit on each card; cards of one size have one limit.
+    """
+    pod = read_pod(raw)
+    said = read_declaration(pod, ground.units)
+    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
+    words = read_namespace(ground.annotations)
+    by_size = {
+        size: limits_on(said, pod, wishes, words, size)
+        for size in {card.memory_bytes for card in ground.cards}
+    }
+    limits: dict[str, PodLimit] = {}
+    enforced = True
+    undeclared = ""
+    for card in ground.cards:
+        found = by_size[card.memory_bytes]
+        if isinstance(found, Limits) and found.limit_bytes is not None:
+            limits[card.uuid] = _limit(found, found.limit_bytes)
+            enforced = found.enforced
+        else:
+            undeclared = _why(found)
+    return _Fence(limits, undeclared, enforced)
+
+
+def _limit(found: Limits, limit_bytes: int) -> PodLimit:
+    parts = {part.container: part.limit_bytes for part in found.parts}
+    return PodLimit(limit_bytes, {name: part for name, part in parts.items() if part is not None})
+
+
+def _why(found: Limits | Undeclared | Unreadable) -> str:
+    if isinstance(found, Unreadable):
+        return found.problem.sentence
+    return found.reason if isinstance(found, Undeclared) else "its amount is not known"
+
+
+def _exempt(annotations: Mapping[str, str], namespace: str, status: Object, ground: Ground) -> str:
+    """
+    Say why a pod is never evicted. Its priority is no reason: memory is taken at any priority.
+    """
+    if names.MIRROR in annotations:
+        return "it is a static pod, which its kubelet would start again"
+    if namespace in ground.exempt_namespaces:
+        return f"namespace {namespace} is exempt by the operator's word"
+    if status.get("phase") in _ENDED:
+        return "it has ended, and an eviction would free nothing"
+    return ""
+
+
+def _containers(status: Object) -> Iterator[tuple[str, str]]:
+    """
+    Yield the containers that the kubelet has started, by id: `containerd://<id>` and the like.
+    """
+    for key in _STATUSES:
+        for position, item in enumerate(objects(status.get(key), f"status.{key}")):
+            field = f"status.{key}[{position}]"
+            found = as_text(item.get("containerID"), f"{field}.containerID")
+            identity = found.rpartition("://")[2]
+            if identity:
+                yield identity, as_text(item.get("name"), f"{field}.name")
+
+
+def _controller(metadata: Object) -> Controller | None:
+    field = "metadata.ownerReferences"
+    for item in objects(metadata.get("ownerReferences"), field):
+        if item.get("controller") is True:
+            return Controller(
+                api_version=as_text(item.get("apiVersion"), f"{field}.apiVersion"),
+                kind=as_text(item.get("kind"), f"{field}.kind"),
+                name=as_text(item.get("name"), f"{field}.name"),
+                uid=as_text(item.get("uid"), f"{field}.uid"),
+            )
+    return None
+
+
+def _caps(annotations: Mapping[str, str]) -> dict[str, Cap]:
+    """
+    Read what each container's processes were told; nothing where the plan does not say.
+    """
+    if annotations.get(names.INJECTED) != INJECTED:
+        return {}
+    try:
+        plan = read_plan(annotations.get(names.PLAN, ""))
+    except GpufenceError:
+        return {}
+    found = {name: _cap(item) for name, item in plan.containers.items()}
+    return {name: cap for name, cap in found.items() if cap is not None}
+
+
+def _cap(plan: ContainerPlan) -> Cap | None:
+    """
+    Take the largest figures of a container's settings: which of them its program reads is unknown.
+    """
+    told = [item for item in plan.settings if item.done in _TOLD]
+    caps = [item.allowance_bytes for item in told if item.allowance_bytes is not None]
+    reserves = [item.reserve_bytes for item in told if item.reserve_bytes is not None]
+    if plan.cap_bytes is None or not caps:
+        return None
+    return Cap(max(plan.cap_bytes, *caps), max(reserves, default=0))

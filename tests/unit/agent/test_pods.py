@@ -1,0 +1,306 @@
+"""
+From the API server's pods to the judge's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
+from agent.pods import Ground, read_pod_on_node
+from gpufence import names
+from gpufence.dialects import Units
+from gpufence.errors import InvalidError
+from gpufence.mode import Mode
+from gpufence.plan import ContainerPlan, Done, Form, Plan, Setting, write_plan
+from gpufence.quantity import GIB, MIB
+from gpufence.wishes import Headroom
+from tests.builders import T4_BYTES, card, container, gpushare
+from tests.builders import pod as raw_pod
+from tests.unit.agent.builders import CARDS, container_id
+from tests.unit.agent.world import Act, World
+from tests.vectors import Vector, vectors
+
+UUID = CARDS[0].uuid
+
+
+def ground(**more: Any) -> Ground:
+    said: dict[str, Any] = {
+        "labels": {names.MODE: "evict"},
+        "annotations": {},
+        "highest": Mode.EVICT,
+        "cards": CARDS,
+        "units": Units(),
+    }
+    return Ground(**said | more)
+
+
+def read(raw: dict[str, Any], **more: Any) -> PodOnNode:
+    return read_pod_on_node(raw, ground(**more))
+
+
+def changed(part: str, **values: Any) -> dict[str, Any]:
+    """
+    Build a pod of 3 GiB with these values in its metadata, spec or status.
+    """
+    raw = raw_pod(gpushare())
+    raw[part] = raw.get(part, {}) | values
+    return raw
+
+
+@pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
+def test_agent_enforces_the_limits_of_the_shared_vectors(vector: Vector) -> None:
+    """
+    What the agent enforces on a card of that size is what the shared vectors say.
+    """
+    expected = vector.expected
+    size = vector.place.card_bytes
+    known = () if size is None else (card(0, memory_bytes=size),)
+    found = read(vector.pod, annotations=vector.namespace, cards=known, units=vector.place.units)
+    limit = found.limits.get("GPU-0")
+
+    assert (expected.get("limit") if known else None) == (limit.limit_bytes if limit else None)
+    if limit is not None:
+        assert expected["enforced"] == found.enforced
+        assert {name: part["limit"] for name, part in expected["parts"].items()} == limit.parts
+
+
+def test_all_that_is_read() -> None:
+    """
+    A pod is read with its containers, its controller, its labels and its limit on each card.
+    """
+    raw = raw_pod(gpushare(), annotations={names.INJECTED: "nothing"})
+    raw["metadata"] |= {
+        "labels": {"app": "web"},
+        "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "u0"},
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": "train",
+                "uid": "u1",
+                "controller": True,
+            },
+        ],
+    }
+    raw["spec"]["terminationGracePeriodSeconds"] = 7
+    raw["status"] = {
+        "containerStatuses": [{"name": "main", "containerID": "containerd://aa"}],
+        "initContainerStatuses": [{"name": "first", "containerID": "cri-o://bb"}, {"name": "x"}],
+        "ephemeralContainerStatuses": [{"name": "debug", "containerID": "docker://cc"}],
+    }
+
+    expected = PodOnNode(
+        uid="11111111-2222-3333-4444-555555555555",
+        namespace="team-a",
+        name="train-1",
+        mode=Mode.EVICT,
+        limits={item.uuid: PodLimit(3 * GIB, {"main": 3 * GIB}) for item in CARDS},
+        containers={"aa": "main", "bb": "first", "cc": "debug"},
+        controller=Controller("batch/v1", "Job", "train", "u1"),
+        grace_seconds=7,
+        labels={"app": "web"},
+    )
+    found = read(raw)
+    assert expected == found
+    assert found.of_job
+
+
+@pytest.mark.parametrize(
+    ("labels", "highest", "expected"),
+    [
+        ({}, Mode.EVICT, None),
+        ({names.MODE: "evict"}, Mode.CAP, Mode.CAP),
+        ({names.MODE: "observe"}, Mode.EVICT, Mode.OBSERVE),
+        ({names.MODE: "Evict!"}, Mode.EVICT, None),
+    ],
+)
+def test_mode(labels: dict[str, str], highest: Mode, expected: Mode | None) -> None:
+    """
+    The lower of the namespace's word and the kill switch counts; an unreadable word is none.
+    """
+    assert expected is read(raw_pod(gpushare()), labels=labels, highest=highest).mode
+
+
+def test_uninjected_and_terminating() -> None:
+    """
+    A pod without our mark was not seen by the webhook; one with a deletion time is going.
+    """
+    found = read(changed("metadata", deletionTimestamp="2026-01-02T03:04:05Z"))
+
+    assert (False, True) == (found.injected, found.terminating)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (
+            changed("metadata", annotations={names.MIRROR: "0" * 32}),
+            "it is a static pod, which its kubelet would start again",
+        ),
+        (changed("status", phase="Failed"), "it has ended, and an eviction would free nothing"),
+        (changed("status", phase="Running"), ""),
+        (changed("spec", priorityClassName="system-node-critical", priority=2_000_001_000), ""),
+        (
+            changed("metadata", namespace="kube-system"),
+            "namespace kube-system is exempt by the operator's word",
+        ),
+    ],
+)
+def test_exempt(raw: dict[str, Any], expected: str) -> None:
+    """
+    Static pods, pods that have ended and the operator's namespaces are exempt; no priority is.
+    """
+    assert expected == read(raw, exempt_namespaces=frozenset({"kube-system"})).exempt
+
+
+def test_limit_follows_the_size_of_the_card() -> None:
+    """
+    A share of a card is as large as that card's share.
+    """
+    mixed = (card(0, memory_bytes=16 * GIB), card(1, memory_bytes=40 * GIB))
+    found = read(raw_pod(annotations={names.KAI_FRACTION: "0.5"}), cards=mixed)
+
+    assert [8 * GIB, 20 * GIB] == [item.limit_bytes for item in found.limits.values()]
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (raw_pod(), "no container asks for GPU memory in a way gpufence knows"),
+        (
+            raw_pod(gpushare(units="-3")),
+            (
+                'spec.containers[0].resources.limits[aliyun.com/gpu-mem]: "-3" is negative; '
+                "write an amount above zero"
+            ),
+        ),
+    ],
+)
+def test_pod_without_a_limit_says_why(raw: dict[str, Any], expected: str) -> None:
+    """
+    A pod that declares nothing, or what nobody can read, has no limit but a reason.
+    """
+    found = read(raw)
+
+    assert ({}, expected) == (found.limits, found.undeclared)
+
+
+def test_implied_limit() -> None:
+    """
+    A whole card that nobody limited is a limit to report, enforced only by the namespace's word.
+    """
+    raw = raw_pod(container(**{names.NVIDIA_GPU: "1"}))
+
+    assert not read(raw).enforced
+    assert read(raw, annotations={names.IMPLIED_LIMITS: "enabled"}).enforced
+    assert T4_BYTES == read(raw).limits[UUID].limit_bytes
+
+
+def test_no_pod() -> None:
+    """
+    What is no pod is refused, naming the field.
+    """
+    with pytest.raises(InvalidError, match="spec"):
+        read({"metadata": {}, "spec": []})
+
+
+def test_namespace_default_changed_later() -> None:
+    """
+    A later change of the namespace's defaults changes no pod: only the pod's own words count.
+    """
+    later = {names.MEMORY: "1Gi"}
+
+    assert 3 * GIB == read(raw_pod(gpushare()), annotations=later).limits[UUID].limit_bytes
+
+
+def test_ceiling_of_the_namespace() -> None:
+    """
+    A limit that a pod grants itself is no larger than its namespace's ceiling.
+    """
+    raw = raw_pod(annotations={names.MEMORY: "6Gi"})
+
+    found = read(raw, annotations={names.MAX_MEMORY: "2Gi"})
+    assert 2 * GIB == found.limits[UUID].limit_bytes
+
+
+def plan(*settings: Setting, cap: int | None = GIB) -> str:
+    said = ContainerPlan(3 * GIB, 1, Headroom.FACTOR, cap, settings)
+    return write_plan(Plan(Mode.CAP, "gpushare", 3 * GIB, {"main": said}))
+
+
+def setting(done: Done = Done.SET, **more: Any) -> Setting:
+    said: dict[str, Any] = {"allowance_bytes": 2 * GIB, "reserve_bytes": 512 * MIB}
+    return Setting("E", "s0", Form.BYTES, done, **said | more)
+
+
+@pytest.mark.parametrize(
+    ("injected", "text", "expected"),
+    [
+        ("yes", plan(setting()), {"main": Cap(2 * GIB, 512 * MIB)}),
+        ("yes", plan(setting(), setting(reserve_bytes=GIB)), {"main": Cap(2 * GIB, GIB)}),
+        ("yes", plan(setting(), cap=5 * GIB), {"main": Cap(5 * GIB, 512 * MIB)}),
+        ("yes", plan(setting(), cap=None), {}),
+        ("yes", plan(setting(Done.LEFT)), {}),
+        ("yes", plan(setting(Done.PLANNED)), {}),
+        ("yes", plan(setting(reserve_bytes=None)), {"main": Cap(2 * GIB, 0)}),
+        ("yes", plan(setting(allowance_bytes=None)), {}),
+        ("nothing", plan(setting()), {}),
+        ("yes", '{"v": 99}', {}),
+        ("yes", "{", {}),
+    ],
+)
+def test_caps(injected: str, text: str, expected: dict[str, Cap]) -> None:
+    """
+    What frameworks were told is read from the plan of an injected pod, and never guessed.
+    """
+    raw = raw_pod(gpushare(), annotations={names.INJECTED: injected, names.PLAN: text})
+
+    assert expected == read(raw).caps
+
+
+def test_forged_plan_decides_nothing() -> None:
+    """
+    A plan that grants more than the pod declares changes no limit.
+    """
+    said = ContainerPlan(9 * GIB, 1, Headroom.FACTOR, 9 * GIB, (setting(),))
+    forged = write_plan(Plan(Mode.CAP, "gpushare", 9 * GIB, {"main": said}))
+    raw = raw_pod(gpushare(), annotations={names.INJECTED: "yes", names.PLAN: forged})
+
+    assert 3 * GIB == read(raw).limits[UUID].limit_bytes
+
+
+def test_uid_that_another_pod_claims() -> None:
+    """
+    A pod cannot take another's processes over by naming that one's UID as its manifest's hash.
+    """
+    victim = read(raw_pod(gpushare()))
+    thief = read(changed("metadata", uid="uid-t", annotations={names.MIRROR: victim.uid}))
+
+    for order in ([victim, thief], [thief, victim]):
+        assert victim is pods_on_node(order).by_cgroup[victim.uid]
+
+
+def test_size_that_is_not_known() -> None:
+    """
+    Without any card there is no limit, and nobody to enforce it on.
+    """
+    assert {} == read(raw_pod(gpushare()), cards=()).limits
+
+
+def test_priority_system_node_critical() -> None:
+    """
+    A pod of the highest priority goes at second 30 like any other.
+    """
+    raw = changed("spec", priorityClassName="system-node-critical", priority=2_000_001_000)
+    raw["metadata"]["annotations"] = {names.INJECTED: "yes"}
+    identity = container_id("train-1")
+    raw["status"] = {"containerStatuses": [{"name": "main", "containerID": f"x://{identity}"}]}
+    world = World()
+    world.add(read(raw), GIB)
+    world.settle_in()
+    world.hold("train-1", 4 * GIB)
+
+    assert [Act(30, "train-1")] == world.run(40)

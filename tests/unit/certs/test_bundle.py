@@ -53,6 +53,7 @@ def test_the_same_certificate_counts_once() -> None:
         (BROKEN, "a broken CERTIFICATE"),
         (OURS.certificate[:80], "text outside of any block"),
     ],
+    ids=["key", "text", "broken", "half"],
 )
 def test_what_is_no_certificate_is_named(junk: bytes, word: str) -> None:
     """
@@ -61,7 +62,7 @@ def test_what_is_no_certificate_is_named(junk: bytes, word: str) -> None:
     assert (word,) == read_bundle(FOREIGN + junk).refused
 
 
-@pytest.mark.parametrize("junk", [OURS.key, b"text\n", BROKEN])
+@pytest.mark.parametrize("junk", [OURS.key, b"text\n", BROKEN], ids=["key", "text", "broken"])
 def test_certificates_survive_beside_junk(junk: bytes) -> None:
     """
     Certificates before and behind what is no certificate are kept, and it is not.

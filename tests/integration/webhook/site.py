@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from tests.http.webhook.authority import Authority, write_secret
 from tests.http.webhook.process import Webhook
 from tests.integration.webhook import objects
 from tests.manifests.webhook.objects import manifests
+from webhook.metrics import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -160,6 +162,21 @@ class Site:
             yield name
         finally:
             self.client.delete(core("nodes", name))
+
+    @contextmanager
+    def known_nodes(
+        self, webhook: Webhook, *nodes: tuple[str, int, Mapping[str, str]]
+    ) -> Iterator[None]:
+        """
+        Lend nodes once the webhook knows them; others may have left theirs before.
+        """
+        wait_until(lambda: webhook.get("/readyz")[0] == HTTPStatus.OK)
+        before = webhook.metric(NODES)
+        with ExitStack() as undo:
+            for node in nodes:
+                undo.enter_context(self.gpu_node(*node))
+            wait_until(lambda: webhook.metric(NODES) >= before + len(nodes))
+            yield
 
     def fail_opens(self) -> float:
         """

@@ -74,7 +74,9 @@ def test_without_any_node_the_plan_says_what_is_missing(site: Site) -> None:
         site.register(webhook.port)
         site.wait_for_hooks(lambda: calls(webhook))
         with site.namespace("cap") as name:
-            found = annotations_of(site.create(name, objects.gpu_pod("early")))
+            found = annotations_of(
+                site.create(name, objects.gpu_pod("early", nodeSelector={"joins": "later"}))
+            )
         site.unregister()
 
     assert 0 == len([key for key in found if key == names.NODE])

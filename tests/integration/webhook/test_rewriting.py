@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.integration.webhook.site import Site
 
 T4 = objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))
+T4_NODE = "rewriting-t4"
+HERE = {"kubernetes.io/hostname": T4_NODE}
 GIB3_OF_T4 = "0.140000"
 
 
@@ -31,9 +33,8 @@ def node(site: Site, webhook: Webhook) -> Iterator[str]:
     """
     Lend a T4 node that the webhook knows.
     """
-    with site.gpu_node("rewriting-t4", 15, T4) as name:
-        wait_until(lambda: webhook.metric("gpufence_webhook_gpu_nodes") == 1)
-        yield name
+    with site.known_nodes(webhook, (T4_NODE, 15, T4)):
+        yield T4_NODE
 
 
 def rewritten(webhook: Webhook) -> float:
@@ -46,7 +47,7 @@ def test_a_gpu_pod_in_a_fenced_namespace_is_rewritten(site: Site, webhook: Webho
     Three GiB of a T4 come out as the share that JAX and PyTorch may use.
     """
     with site.namespace("cap") as name:
-        site.create(name, objects.gpu_pod("trainer"))
+        site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
         found = site.pod(name, "trainer")
 
     assert GIB3_OF_T4 == environment(found)[names.XLA_FRACTION]
@@ -60,7 +61,7 @@ def test_kubectl_shows_what_was_done_and_why(site: Site) -> None:
     `kubectl get pod -o yaml` explains itself: limit, summary and the whole plan.
     """
     with site.namespace("cap") as name:
-        site.create(name, objects.gpu_pod("trainer"))
+        site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
         text = site.plane.kubectl("get", "pod", "trainer", "-n", name, "-o", "yaml").stdout
     said = yaml.safe_load(text)["metadata"]["annotations"]
 
@@ -72,7 +73,7 @@ def test_kubectl_shows_what_was_done_and_why(site: Site) -> None:
 @pytest.mark.parametrize(
     ("mode", "item"),
     [
-        (None, objects.gpu_pod("trainer")),
+        (None, objects.gpu_pod("trainer", nodeSelector=HERE)),
         (None, objects.annotated(objects.pod("marked"), gpufence_memory="1Gi")),
         ("cap", objects.pod("web")),
         ("evict", objects.pod("web", {"cpu": "1", "example.com/fpga": "1"})),
@@ -118,9 +119,9 @@ def test_a_dry_run_shows_the_same(site: Site) -> None:
     with site.namespace("cap") as name:
         text = site.plane.kubectl(
             *("create", "-n", name, "-f", "-", "--dry-run=server", "-o", "json"),
-            stdin=json.dumps(objects.gpu_pod("trainer")),
+            stdin=json.dumps(objects.gpu_pod("trainer", nodeSelector=HERE)),
         ).stdout
-        real = site.create(name, objects.gpu_pod("trainer"))
+        real = site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
     tried = json.loads(text)
 
     assert real["spec"]["containers"] == tried["spec"]["containers"]
@@ -133,7 +134,7 @@ def test_observe_changes_nothing_a_container_can_see(site: Site) -> None:
     The plan is there, the containers are as their author wrote them.
     """
     with site.namespace("observe") as name:
-        found = site.create(name, objects.gpu_pod("trainer"))
+        found = site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
 
     assert "env" not in found["spec"]["containers"][0]
     assert "observe" == json.loads(annotations_of(found)[names.PLAN])["mode"]
@@ -143,7 +144,7 @@ def test_what_cannot_be_read_is_refused_in_evict(site: Site, webhook: Webhook) -
     """
     The creator learns field, value and remedy in one message.
     """
-    item = objects.annotated(objects.gpu_pod("trainer"), gpufence_memory="lots")
+    item = objects.annotated(objects.gpu_pod("trainer", nodeSelector=HERE), gpufence_memory="lots")
     with site.namespace("evict") as name, pytest.raises(ForbiddenError) as caught:
         site.create(name, item)
 
@@ -156,7 +157,7 @@ def test_the_same_is_a_warning_in_cap(site: Site) -> None:
     """
     One rung lower the pod is made, and kubectl prints why that may not be wanted.
     """
-    item = objects.annotated(objects.gpu_pod("trainer"), gpufence_memory="lots")
+    item = objects.annotated(objects.gpu_pod("trainer", nodeSelector=HERE), gpufence_memory="lots")
     with site.namespace("cap") as name:
         done = site.plane.kubectl("create", "-n", name, "-f", "-", stdin=json.dumps(item))
 
@@ -211,7 +212,7 @@ def test_a_binding_makes_the_values_exact(site: Site, webhook: Webhook, node: st
     exact = 'gpufence_webhook_requests_total{hook="bindings",result="exact"'
     before = webhook.metric(exact)
     with site.namespace("cap") as name:
-        created = site.create(name, objects.gpu_pod("trainer"))
+        created = site.create(name, objects.gpu_pod("trainer", nodeSelector=HERE))
         site.bind(name, created, node)
         found = site.pod(name, "trainer")
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.integration.webhook.site import Site
 
 T4, H100 = "scheduling-t4", "scheduling-h100"
+OURS = {"example.com/pool": "scheduling"}
 EXACT = {T4: "0.140000", H100: "0.026366"}
 
 
@@ -29,11 +30,12 @@ def nodes(full_site: Site, full_webhook: Webhook) -> Iterator[None]:
     """
     Lend two nodes with very different cards.
     """
-    with (
-        full_site.gpu_node(T4, 15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))),
-        full_site.gpu_node(H100, 79, objects.gpu_labels("H100", objects.H100_MIB, (9, 0))),
-    ):
-        wait_until(lambda: full_webhook.metric("gpufence_webhook_gpu_nodes") == len(EXACT))
+    cards = {
+        T4: (15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))),
+        H100: (79, objects.gpu_labels("H100", objects.H100_MIB, (9, 0))),
+    }
+    lent = [(name, units, {**labels, **OURS}) for name, (units, labels) in cards.items()]
+    with full_site.known_nodes(full_webhook, *lent):
         yield
 
 
@@ -53,7 +55,9 @@ def test_the_schedulers_choice_makes_the_values_exact(full_site: Site) -> None:
             )
             for node in EXACT
         }
-        anywhere = full_site.create(name, objects.gpu_pod("anywhere", schedulerName="nobody"))
+        anywhere = full_site.create(
+            name, objects.gpu_pod("anywhere", schedulerName="nobody", nodeSelector=OURS)
+        )
         wait_until(lambda: len(bound_pods(full_site, name)) == len(EXACT))
         found = {node: full_site.pod(name, node) for node in EXACT}
 
@@ -72,7 +76,7 @@ def test_what_controllers_make_is_fenced_too(full_site: Site, kind: str) -> None
     """
     template = {
         "metadata": {"labels": {"app": "trainer"}},
-        "spec": objects.gpu_pod("x")["spec"]
+        "spec": objects.gpu_pod("x", nodeSelector=OURS)["spec"]
         | ({"restartPolicy": "Never"} if kind == "Job" else {}),
     }
     specs: dict[str, tuple[str, dict[str, Any]]] = {

@@ -51,9 +51,10 @@ class Side:
 
 
 @pytest.fixture(params=SIDES)
-def side(request: pytest.FixtureRequest, site: Site) -> Side:
+def side(request: pytest.FixtureRequest) -> Side:
     if request.param == "memory":
         return Side(installed(), NAMES.namespace)
+    site: Site = request.getfixturevalue("site")
     return Side(site.client, site.namespace)
 
 

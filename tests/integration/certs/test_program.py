@@ -142,19 +142,18 @@ DAMAGES: dict[str, tuple[str, dict[str, bytes | None], str]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_heals_and_is_reported(site: Site, damage: str) -> None:
+def test_damage_heals_and_is_reported(site: Site) -> None:
     """
     A damaged Secret is whole again after the next run, which says what was wrong.
     """
-    name, data, word = DAMAGES[damage]
     site.run("ensure")
-    site.put(name, **data)
-    said = site.run("ensure", GPUFENCE_CERTS_WAIT_SECONDS="0")
+    for name, data, word in DAMAGES.values():
+        site.put(name, **data)
+        said = site.run("ensure", GPUFENCE_CERTS_WAIT_SECONDS="0")
 
-    assert word in said
-    assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
-    assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
+        assert word in said
+        assert isinstance(decide(site.stored(), site.names.all, time.time()), Keep)
+        assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 READY := .venv/.ready
+# A file's tests stay together, since they share what they start; four workers are memory enough.
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test demo soak bench lock clean
@@ -32,13 +34,13 @@ check: $(READY) ## format, lint, types, import contracts and unit tests (under a
 	@echo "==> types";            $(BIN)/mypy --no-error-summary
 	@echo "==> import contracts"; $(BIN)/lint-imports --no-logo > .lint-imports.log || { cat .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
-	@echo "==> unit tests";       $(BIN)/pytest -q tests/unit
+	@echo "==> unit tests";       $(PYTEST) -q tests/unit
 
 test: check ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build
 	@echo "==> all tests, with branch coverage"
 	@rm -f .coverage .coverage.*
-	@$(BIN)/pytest --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
+	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
 
 demo: $(READY) ## the story so far, on this machine, with real programs (KEEP=1 leaves them running)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 
 
+_NEVER = threading.Event()
+_STEP_SECONDS = 0.5
+
+
 def main(argv: Sequence[str]) -> int:
     """
     Register the node, say how to look at its cards, and stay until told to stop.
@@ -40,7 +44,9 @@ def main(argv: Sequence[str]) -> int:
     try:
         with SimulatedNode(options, progress_on(sys.stderr)) as node:
             _introduce(node)
-            threading.Event().wait()
+            # In steps: a signal that another thread was given does not wake an endless wait.
+            while not _NEVER.wait(_STEP_SECONDS):
+                pass
     except GpufenceError as error:
         print(f"python -m simulator node: {error}", file=sys.stderr)
         return 1

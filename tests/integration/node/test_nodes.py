@@ -251,7 +251,7 @@ def test_the_program_leaves_nothing_behind(
     state = State.open(Path(exported["GPUFENCE_SIMULATOR_STATE"]))
     assert eventually(lambda: len(state.cards[0].uses) == 2)
     running.send_signal(number)
-    running.wait(20)
+    running.wait(60)
 
     assert eventually(lambda: not state.cards[0].uses)
     assert eventually(lambda: not list(tmp_path.glob("gpufence-node-*")))

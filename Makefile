@@ -28,15 +28,18 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-check: $(READY) ## format, lint, types, import contracts and unit tests (under a minute)
+.PHONY: static
+static: $(READY)
 	@echo "==> format";           $(BIN)/ruff format --check --quiet .
 	@echo "==> lint";             $(BIN)/ruff check --quiet .
 	@echo "==> types";            $(BIN)/mypy --no-error-summary
 	@echo "==> import contracts"; $(BIN)/lint-imports --no-logo > .lint-imports.log || { cat .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
+
+check: static ## format, lint, types, import contracts and unit tests (under a minute)
 	@echo "==> unit tests";       $(PYTEST) -q tests/unit
 
-test: check ## everything that needs no root; the command that CI runs
+test: static ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build
 	@echo "==> all tests, with branch coverage"
 	@rm -f .coverage .coverage.*

@@ -158,6 +158,7 @@ def test_a_crash_after_any_write_loses_no_pod(stage: Stage, kind: str) -> None:
             stage.assert_settled()
 
 
+@pytest.mark.soak
 def test_crashes_of_the_runs_that_recover_lose_no_pod(stage: Stage) -> None:
     """
     After a CA rotation died, runs that die after each of their own writes still lose nothing.
@@ -169,6 +170,7 @@ def test_crashes_of_the_runs_that_recover_lose_no_pod(stage: Stage) -> None:
         stage.assert_settled()
 
 
+@pytest.mark.soak
 def test_rotations_at_once_lose_no_pod(stage: Stage) -> None:
     """
     Five rotations of the CA at the same time lose nothing, and end in one CA.

@@ -85,7 +85,7 @@ def read_certificate(pair: Pair) -> Certificate:
     """
     try:
         chain = x509.load_pem_x509_certificates(pair.certificate)
-    except ValueError as error:
+    except (ValueError, x509.InvalidVersion) as error:  # the second is no ValueError
         raise PairError(f"{CERTIFICATE_FILE} holds no whole chain of certificates") from error
     context = server_context()
     try:

@@ -4,6 +4,7 @@ Which pairs may go live.
 
 from __future__ import annotations
 
+import ssl
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ from webhook.tls.pair import Pair, read_pair
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+END = "-----END CERTIFICATE-----"
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +130,15 @@ def test_a_trouble_is_told_once_and_a_cure_is_seen(authority: Authority, tmp_pat
     assert ["refused", "swapped"] == loads.results
     assert watch.trouble() is None
     assert watch.current is not None
+
+
+def test_a_certificate_of_an_unknown_version_is_no_pair(leaf: Leaf) -> None:
+    """
+    A certificate that says it is of a version nobody has defined is refused like any other damage.
+    """
+    third, sixth = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
+    der = ssl.PEM_cert_to_DER_cert(leaf.certificate.decode().split("-----END")[0] + END)
+    odd = ssl.DER_cert_to_PEM_cert(der.replace(third, sixth, 1)).encode()
+
+    with pytest.raises(PairError):
+        read_certificate(Pair(odd, leaf.key))

@@ -67,10 +67,14 @@ class CardSample:
 class Sample:
     """
     All cards of the node, those that cannot be read included.
+
+    `trouble` says why no card at all can be read; the cards are then those that were there before.
     """
 
     taken_at: float
     cards: tuple[CardSample, ...]
+    driver: str = ""
+    trouble: str = ""
 
 
 def merged(*lists: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:

@@ -1,0 +1,138 @@
+"""
+What one agent knows of its node at one moment, in values: the rows of `/v1/snapshot`.
+
+None is what nobody can tell at the moment. It is never zero, and a reader must not add it up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """
+    One card. `committed_bytes` is the sum of the limits of those who hold memory on it.
+
+    `listed_seconds_ago` tells how old its list of processes is; `trouble` why it cannot be read.
+    """
+
+    uuid: str
+    index: int
+    model: str
+    total_bytes: int
+    used_bytes: int | None = None
+    free_bytes: int | None = None
+    reserved_bytes: int | None = None
+    committed_bytes: int = 0
+    unattributed_bytes: int | None = None
+    listed_seconds_ago: float | None = None
+    mps: bool = False
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    """
+    One process on one card; a command only where it belongs to no pod.
+    """
+
+    pid: int
+    used_bytes: int | None
+    container: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UseRow:
+    """
+    A pod on one card, and the agent's verdict on it in one word of `agent.model.decision.Outcome`.
+
+    `allowance_bytes` is what its frameworks were told, where the plan on the pod says so.
+    """
+
+    card: str
+    used_bytes: int | None
+    limit_bytes: int | None = None
+    allowance_bytes: int | None = None
+    outcome: str = ""
+    over_seconds: float = 0.0
+    due_seconds: float | None = None
+    processes: tuple[ProcessRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    """
+    A pod that holds GPU memory, or is fenced. `mode` is empty where its namespace is not fenced.
+
+    `owner` is `Kind/name` of its controller, or empty. `injected` is False where the webhook never
+    saw the pod. `undeclared` says why it has no limit.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    mode: str = ""
+    owner: str = ""
+    injected: bool = True
+    undeclared: str = ""
+    terminating: bool = False
+    uses: tuple[UseRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRow:
+    """
+    What the pods of one owner did on this node since the agent started: the ground for a report.
+
+    `limit_bytes` is the latest, `peak_bytes` the most one pod held on one card, `over_seconds` the
+    time any of them was over its limit, `processes` the most GPU processes of one pod on one card.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+    limit_bytes: int | None
+    peak_bytes: int
+    over_seconds: float
+    processes: int
+    injected: bool
+    pods: int
+    evictions: int
+
+
+@dataclass(frozen=True, slots=True)
+class NobodyRow:
+    """
+    A process on a card that belongs to no pod the API server knows on this node.
+    """
+
+    card: str
+    process: ProcessRow
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """
+    `at` and `started` are RFC 3339 in UTC. `highest` is the mode the kill switch allows.
+
+    `fresh` is False while the API server is out of reach; `stale_seconds` is the age of the sample,
+    None before the first. `brake` says why nobody is evicted at the moment, `trouble` why nothing
+    is measured.
+    """
+
+    node: str
+    version: str
+    at: str
+    started: str
+    driver: str = ""
+    highest: str = ""
+    fresh: bool = False
+    stale_seconds: float | None = None
+    brake: str = ""
+    trouble: str = ""
+    cards: tuple[CardRow, ...] = ()
+    pods: tuple[PodRow, ...] = ()
+    nobody: tuple[NobodyRow, ...] = ()
+    owners: tuple[OwnerRow, ...] = ()

@@ -1,0 +1,14 @@
+"""
+The agent's time: seconds since the machine booted, in which the kernel dates processes as well.
+"""
+
+from __future__ import annotations
+
+import time
+
+
+def boottime() -> float:
+    """
+    Return the seconds of CLOCK_BOOTTIME, which nobody can set and which goes on in suspension.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -11,8 +11,11 @@ from gpufence.snapshot.model import (
     Snapshot,
     UseRow,
 )
+from gpufence.snapshot.read import read_snapshot
+from gpufence.snapshot.write import VERSION, write_snapshot
 
 __all__ = [
+    "VERSION",
     "CardRow",
     "NobodyRow",
     "OwnerRow",
@@ -20,4 +23,6 @@ __all__ = [
     "ProcessRow",
     "Snapshot",
     "UseRow",
+    "read_snapshot",
+    "write_snapshot",
 ]

@@ -35,7 +35,7 @@ def test_offender_that_its_owner_deleted_with_an_endless_grace() -> None:
     """
     A terminating pod holds up the next eviction on its card for 40 s, whose time stands still.
     """
-    world = settled(pod("a"), pod("b"))
+    world = settled(pod("a", grace_seconds=10**9), pod("b"))
     world.hold("a", OVER)
     world.hold("b", OVER)
 

@@ -1,0 +1,3 @@
+"""
+What the documentation tells people to type, typed.
+"""

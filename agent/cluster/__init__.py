@@ -1,0 +1,9 @@
+"""
+The API server as far as the agent needs it: pods, words, the kill switch, evictions, Events, cards.
+"""
+
+from agent.cluster.live import AgentCluster
+from agent.cluster.settings import ClusterSettings, Impersonation
+from agent.cluster.status import ClusterStatus, Identity
+
+__all__ = ["AgentCluster", "ClusterSettings", "ClusterStatus", "Identity", "Impersonation"]

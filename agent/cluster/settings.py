@@ -1,0 +1,81 @@
+"""
+What the agent's part that speaks with the API server may be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from gpufence.dialects import Units
+from gpufence.names import SYSTEM_NAMESPACE
+from kube import Backoff, WatchSettings
+
+EXEMPT_NAMESPACES: Final = frozenset({"kube-system", SYSTEM_NAMESPACE})
+
+
+class Impersonation(StrEnum):
+    """
+    Whether the agent acts as its own node.
+    """
+
+    AUTO = "auto"  # where the API server lets it, which takes Kubernetes 1.36 and our RBAC
+    ON = "on"  # always; without the rights for it nothing works
+    OFF = "off"  # never: its own account has rights on the pods of every node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """
+    `units` are the operator's words, for what the Node's own figures leave open.
+    """
+
+    node: str
+    impersonation: Impersonation = Impersonation.AUTO
+    exempt_namespaces: frozenset[str] = EXEMPT_NAMESPACES
+    units: Units = field(default_factory=Units)
+    system_namespace: str = SYSTEM_NAMESPACE
+
+    eviction_grace_seconds: int = 30
+    """
+    The most an evicted pod is given to end; the same number as the judge's policy.
+    """
+
+    outage_seconds: float = 5.0
+    """
+    A watch that keeps failing for longer than this makes what is known of the pods stale.
+    """
+
+    silence_seconds: float = 120.0
+    """
+    The same for one on which nothing comes: quiet watches are opened anew after 75 seconds.
+    """
+
+    act_seconds: float = 20.0
+    """
+    For one eviction with its last look, whatever the API server does.
+    """
+
+    request_seconds: float = 10.0
+    """
+    For one request of an eviction, an Event or the Node's annotation.
+    """
+
+    queued_events: int = 256
+    """
+    Events that wait for the API server; more are dropped.
+    """
+
+    event_attempts: int = 5
+    """
+    How often one Event is tried while the API server is away, before it is dropped.
+    """
+
+    close_seconds: float = 2.0
+    """
+    For the Events that still wait when the program ends.
+    """
+
+    backoff: Backoff = field(default_factory=Backoff)
+    watching: WatchSettings = field(default_factory=WatchSettings)

@@ -54,7 +54,8 @@ class ReflectorState:
     How much the handler's picture is worth.
 
     `last_contact` is the monotonic time of the last byte from the server, None before the first:
-    while the collection is quiet, bookmarks or new watches renew it about once a minute.
+    while the collection is quiet, bookmarks or new watches renew it about once a minute. `failing`
+    from a failure on until the next byte.
     """
 
     synced: bool = False
@@ -62,6 +63,7 @@ class ReflectorState:
     lists: int = 0
     failures_in_a_row: int = 0
     last_error: str | None = None
+    failing: bool = False
 
 
 class Reflector(Generic[T]):
@@ -93,6 +95,7 @@ class Reflector(Generic[T]):
         self._last_error: str | None = None
         self._lists = 0
         self._failures = 0
+        self._failing = False
         self._began = 0.0
         self._moved = False
 
@@ -104,6 +107,7 @@ class Reflector(Generic[T]):
             lists=self._lists,
             failures_in_a_row=self._failures,
             last_error=self._last_error,
+            failing=self._failing,
         )
 
     def wait_until_synced(self, seconds: float) -> bool:
@@ -190,6 +194,7 @@ class Reflector(Generic[T]):
             return 0.0
         self._forgive()
         self._failures += 1
+        self._failing = True
         self._last_error = str(error) or type(error).__name__
         if not resume:
             self._feed.version = None
@@ -219,3 +224,4 @@ class Reflector(Generic[T]):
 
     def _touch(self) -> None:
         self._last_contact = self._clock.monotonic()
+        self._failing = False

@@ -28,12 +28,15 @@ def objection(verdict: Verdict, use: NodeUse, pods: PodsOnNode, policy: Policy, 
     pod = pods.by_uid.get(verdict.pod.uid)
     if pod is None:
         return "the pod is gone"
-    return _of_pod(pod, verdict, pods) or _of_use(pod, verdict, use, policy, now)
-
-
-def _of_pod(pod: PodOnNode, verdict: Verdict, pods: PodsOnNode) -> str:
     if not pods.fresh:
         return "the API server is out of reach"
+    return objection_of_pod(pod, verdict) or _of_use(pod, verdict, use, policy, now)
+
+
+def objection_of_pod(pod: PodOnNode, verdict: Verdict) -> str:
+    """
+    Return the half of it that the pod alone tells, however newly it was read.
+    """
     if pod.mode is not Mode.EVICT:
         return "its mode is not evict any more"
     if pod.exempt or not pod.enforced:

@@ -25,7 +25,8 @@ class Access:
     A way that was found, ready to be used.
 
     `headers` say whom a kubeconfig wants to be impersonated; `server_name` replaces the host's name
-    in TLS. The proxy may hold a password and stays out of repr.
+    in TLS. The proxy may hold a password and stays out of repr. `namespace` is the one meant where
+    a person names none; empty where nothing says.
     """
 
     server: str
@@ -34,6 +35,7 @@ class Access:
     server_name: str | None = None
     proxy: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
+    namespace: str = ""
 
 
 def find_access(settings: ClientSettings) -> Access:
@@ -109,6 +111,7 @@ def _from_kubeconfig(settings: ClientSettings, paths: str) -> Access:
         server_name=found.server_name,
         proxy=found.proxy or choose_proxy(found.server, settings.proxies),
         headers=found.headers,
+        namespace=found.namespace,
     )
 
 

@@ -91,6 +91,28 @@ class Client:
     ) -> None:
         self.close()
 
+    @property
+    def namespace(self) -> str:
+        """
+        Name the namespace that a kubeconfig's context means; empty where it names none.
+        """
+        return self._access.namespace
+
+    def text(
+        self, path: str, query: Query | None = None, *, timeout_seconds: float | None = None
+    ) -> str:
+        """
+        Read what is no object, such as the metrics of a pod through its proxy.
+
+        Raises the same errors as `get` where somebody refuses.
+        """
+        request = replace(_request("GET", path, query), headers={"Accept": "*/*"})
+        line, reply = self._ask(request, timeout_seconds)
+        if reply.status != HTTPStatus.OK:
+            read_reply(line, reply)
+            raise BadReplyError(f"{line}: status {reply.status} comes without a text")
+        return reply.body.decode("utf-8", "replace")
+
     def get(
         self, path: str, query: Query | None = None, *, timeout_seconds: float | None = None
     ) -> JsonObject:
@@ -194,6 +216,9 @@ class Client:
         self._transport.close()
 
     def _send(self, request: Request, timeout_seconds: float | None) -> JsonObject:
+        return read_reply(*self._ask(request, timeout_seconds))
+
+    def _ask(self, request: Request, timeout_seconds: float | None) -> tuple[str, RawReply]:
         default = self._settings.reply_timeout_seconds
         patience = Patience(
             self._settings.connect_timeout_seconds,
@@ -203,7 +228,7 @@ class Client:
         reply = self._transport.send(request, patience)
         if reply.status == HTTPStatus.UNAUTHORIZED and self._access.credentials.renew():
             reply = self._transport.send(self._signed(request), patience)
-        return read_reply(request.line, reply)
+        return request.line, reply
 
     def _signed(self, request: Request) -> Request:
         headers = {

@@ -43,6 +43,7 @@ class Kubeconfig:
     verify: bool
     server_name: str | None
     proxy: str | None
+    namespace: str
 
 
 def read_kubeconfig(paths: str, context: str | None) -> Kubeconfig:
@@ -64,6 +65,7 @@ def read_kubeconfig(paths: str, context: str | None) -> Kubeconfig:
         verify=bool(configuration.verify_ssl),
         server_name=configuration.tls_server_name,
         proxy=loaded.cluster.get("proxy-url") or None,
+        namespace=loaded.namespace,
     )
 
 
@@ -73,6 +75,7 @@ class _Loaded:
     cluster: JsonObject
     user: JsonObject
     user_folder: Path
+    namespace: str
 
     def authorization(self) -> str | None:
         """
@@ -127,7 +130,8 @@ def _load_unguarded(paths: str, context: str | None) -> _Loaded:
     loader._config_base_path = None  # noqa: SLF001 (its own factory does so: paths are the file's)
     configuration = Configuration()
     loader.load_and_set(configuration)
-    return _Loaded(configuration, cluster, user, user_folder)
+    namespace = str(chosen.get("namespace") or "")
+    return _Loaded(configuration, cluster, user, user_folder, namespace)
 
 
 def _current_context(files: dict[str, JsonObject]) -> str:

@@ -46,6 +46,7 @@ SUMMARY: Final = "gpufence.io/summary"  # one line a person can read
 WARNINGS: Final = "gpufence.io/warnings"  # what the creator of the pod was warned about
 SITECUSTOMIZE: Final = "gpufence.io/sitecustomize"  # the start-up hook's source
 CARDS: Final = "gpufence.io/cards"  # on a Node, by its own agent: the cards it really has
+SIMULATED: Final = "gpufence.io/simulated"  # label of nodes whose cards the simulator plays
 
 # How sharing systems declare memory
 GPUSHARE_MEMORY: Final = "aliyun.com/gpu-mem"  # units of GiB or MiB, the node decides

@@ -62,6 +62,11 @@ class ClusterSettings:
     For one request of an eviction, an Event or the Node's annotation.
     """
 
+    publish_pause_seconds: float = 5.0
+    """
+    After the Node's annotation was written: somebody else may write it too, and neither gives in.
+    """
+
     queued_events: int = 256
     """
     Events that wait for the API server; more are dropped.

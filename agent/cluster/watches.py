@@ -1,0 +1,155 @@
+"""
+The four watches of an agent, and how far they can be trusted.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agent.cluster.cache import Cache
+from agent.cluster.keep import keep_namespace, keep_node, keep_pod, keep_policy
+from gpufence import names
+from gpufence.mode import highest_mode
+from kube import Reflector, Source, core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agent.cluster.keep import Words
+    from agent.cluster.settings import ClusterSettings
+    from gpufence.mode import Mode
+    from kube import Client, JsonObject
+
+_WATCHES: Final = 4
+_NO_NODE: Final[JsonObject] = {}
+
+
+class Trust(NamedTuple):
+    """
+    `silence_seconds` is None before the first word; `trouble` is what the watches complain of.
+    """
+
+    synced: bool
+    fresh: bool
+    silence_seconds: float | None
+    trouble: str
+
+
+class Watches:
+    """
+    Namespaces and the kill switch are read as the agent itself, pods and Node as whoever it acts.
+    """
+
+    def __init__(self, settings: ClusterSettings, on_node: Callable[[], None]) -> None:
+        self._settings = settings
+        self._reflectors: dict[str, Reflector[Any]] = {}
+        self._pods: Cache[JsonObject] = Cache()
+        self._namespaces: Cache[Words] = Cache()
+        self._policies: Cache[Mapping[str, str]] = Cache()
+        self.nodes: Cache[JsonObject] = Cache(on_node)
+
+    @property
+    def pods(self) -> Mapping[str, JsonObject]:
+        return self._pods.items
+
+    @property
+    def namespaces(self) -> Mapping[str, Words]:
+        return self._namespaces.items
+
+    @property
+    def node(self) -> JsonObject:
+        return self.nodes.items.get(self._settings.node, _NO_NODE)
+
+    @property
+    def highest(self) -> Mode:
+        """
+        Return what the kill switch allows; until it has been read, and without it, no evictions.
+        """
+        return highest_mode(self._policies.items.get(names.POLICY_CONFIGMAP))
+
+    def start_own(self, client: Client) -> None:
+        follow = partial(self._follow, client)
+        follow(
+            "namespaces",
+            self._namespaces,
+            Source(
+                path=core("namespaces"),
+                keep=keep_namespace,
+                query={"labelSelector": names.MODE},
+                from_cache=True,
+            ),
+        )
+        follow(
+            "policy",
+            self._policies,
+            Source(
+                path=core("namespaces", self._settings.system_namespace, "configmaps"),
+                keep=keep_policy,
+                query={"fieldSelector": f"metadata.name={names.POLICY_CONFIGMAP}"},
+                from_cache=True,
+            ),
+        )
+
+    def start_node(self, client: Client) -> None:
+        node = self._settings.node
+        follow = partial(self._follow, client)
+        follow(
+            "pods",
+            self._pods,
+            Source(
+                path=core("pods"),
+                keep=keep_pod,
+                query={"fieldSelector": f"spec.nodeName={node}"},
+                from_cache=True,
+            ),
+        )
+        follow(
+            "node",
+            self.nodes,
+            Source(
+                path=core("nodes"),
+                keep=keep_node,
+                query={"fieldSelector": f"metadata.name={node}"},
+                from_cache=True,
+            ),
+        )
+
+    def stop(self) -> None:
+        for reflector in list(self._reflectors.values()):
+            reflector.stop()
+
+    def trust(self) -> Trust:
+        """
+        Tell how far what is known may be acted on.
+
+        A quiet watch is trusted for long, one that keeps failing only for as long as an API server
+        takes to hand over to another.
+        """
+        now = time.monotonic()
+        states = {kind: each.state for kind, each in list(self._reflectors.items())}
+        synced = len(states) == _WATCHES and all(state.synced for state in states.values())
+        heard = [
+            (now - state.last_contact, state.failing)
+            for state in states.values()
+            if state.last_contact is not None
+        ]
+        fresh = synced and all(
+            silence
+            <= (self._settings.outage_seconds if failing else self._settings.silence_seconds)
+            for silence, failing in heard
+        )
+        return Trust(
+            synced=synced,
+            fresh=fresh,
+            silence_seconds=max((silence for silence, _ in heard), default=None),
+            trouble="; ".join(
+                f"{kind}: {state.last_error}" for kind, state in states.items() if state.failing
+            ),
+        )
+
+    def _follow(self, client: Client, kind: str, cache: Cache[Any], source: Source[Any]) -> None:
+        reflector: Reflector[Any] = Reflector(client, source, cache, self._settings.watching)
+        self._reflectors[kind] = reflector
+        reflector.start()

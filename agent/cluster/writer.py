@@ -1,0 +1,163 @@
+"""
+Events on their way to the API server: a short queue, one thread, and no waiting for anybody.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import OrderedDict, deque
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from agent.cluster.objects import Written, event, event_patch, name_event
+from agent.events import Create
+from kube import (
+    ConflictError,
+    ForbiddenError,
+    KubeError,
+    NotFoundError,
+    PatchType,
+    ServerError,
+    ThrottledError,
+    UnreachableError,
+    core,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent.cluster.settings import ClusterSettings
+    from agent.events import Patch
+    from kube import Client
+
+_log = logging.getLogger(__name__)
+
+_PASSING: Final = (UnreachableError, ThrottledError, ServerError)
+_REMEMBERED: Final = 1024
+"""Events that may still be counted up; an Event itself lives for an hour."""
+
+
+class Writer:
+    """
+    Writes Events; those that find no place or no answer are dropped and counted.
+    """
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self._settings = settings
+        self._queue: deque[Create | Patch] = deque()
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+        self._stop_by = 0.0
+        self._known: OrderedDict[int, Written] = OrderedDict()
+        self._thread: threading.Thread | None = None
+        self.written = 0
+        self.dropped = 0
+        self.refused = 0
+
+    def start(self, client: Client) -> None:
+        self._thread = threading.Thread(
+            target=self._run, args=(client,), name="events", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """
+        Write what waits, for as long as the settings allow, and end.
+        """
+        self._stop_by = time.monotonic() + self._settings.close_seconds
+        self._stop.set()
+        with self._changed:
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(self._settings.close_seconds)
+
+    def write(self, writes: Iterable[Create | Patch]) -> None:
+        with self._changed:
+            for item in writes:
+                if len(self._queue) < self._settings.queued_events:
+                    self._queue.append(item)
+                else:
+                    self.dropped += 1
+            self._changed.notify_all()
+
+    def _run(self, client: Client) -> None:
+        while (item := self._next()) is not None:
+            self._try(client, item)
+
+    def _next(self) -> Create | Patch | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._stop.is_set())
+            if not self._queue or (self._stop.is_set() and time.monotonic() > self._stop_by):
+                return None
+            return self._queue.popleft()
+
+    def _try(self, client: Client, item: Create | Patch) -> None:
+        """
+        Write one Event, for a while if the API server is away.
+        """
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        unique = uuid4().hex[:16]
+        for attempt in range(1, self._settings.event_attempts + 1):
+            try:
+                self._write(client, item, unique, now)
+            except _PASSING as error:
+                last: KubeError = error
+                if self._stop.is_set():
+                    break
+                pause = self._settings.backoff.delay_seconds(attempt, random.random())  # noqa: S311 (spreads load, guards nothing)
+                self._stop.wait(pause)
+            except KubeError as error:
+                self.refused += 1
+                self._complain(item, error)
+                return
+            else:
+                self.written += 1
+                return
+        self.dropped += 1
+        _log.warning("an Event %s is dropped: %s", item.notice.reason, last)
+
+    def _write(self, client: Client, item: Create | Patch, unique: str, now: str) -> None:
+        known = self._known.get(item.serial)
+        if not isinstance(item, Create) and known is not None:
+            try:
+                client.patch(
+                    core("namespaces", known.namespace, "events", known.name),
+                    event_patch(item.notice, item.count, now),
+                    PatchType.MERGE,
+                    timeout_seconds=self._settings.request_seconds,
+                )
+            except NotFoundError:
+                pass  # it has expired: told anew, with the count that it has reached
+            else:
+                self._known.move_to_end(item.serial)
+                return
+        self._create(client, item, known, unique, now)
+
+    def _create(
+        self, client: Client, item: Create | Patch, known: Written | None, unique: str, now: str
+    ) -> None:
+        count = 1 if isinstance(item, Create) else item.count
+        new = name_event(item.notice, unique, now if known is None else known.first)
+        with suppress(ConflictError):  # the first try got through, only its answer did not
+            client.post(
+                core("namespaces", new.namespace, "events"),
+                event(item.notice, new, self._settings.node, count, now),
+                timeout_seconds=self._settings.request_seconds,
+            )
+        self._known[item.serial] = new
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _complain(self, item: Create | Patch, error: KubeError) -> None:
+        # Namespaces that go away take no new Events, and that is nobody's mistake.
+        going = isinstance(error, NotFoundError) or (
+            isinstance(error, ForbiddenError)
+            and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+        )
+        level = logging.DEBUG if going else logging.WARNING
+        _log.log(level, "an Event %s is refused: %s", item.notice.reason, error)

@@ -4,8 +4,7 @@ The cards a pod might meet, before a scheduler has chosen and after.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.affinity import allows
@@ -33,8 +32,7 @@ _ADVERTISED_AS = {
 _ZERO = ("0", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """
     One card a pod might meet, with the units of its node; None where nothing tells its size.
     """

@@ -5,7 +5,7 @@ The cards of a node, as its own agent writes them into the Node's `gpufence.io/c
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import CARDS
@@ -23,8 +23,7 @@ from gpufence.shape import (
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(NamedTuple):
     """
     The MIG side of a card: the physical card it is cut from, and its profile.
     """
@@ -33,22 +32,20 @@ class Instance:
     profile: str
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """
     One card, or one MIG instance, which for every purpose of ours is a card.
     """
 
     uuid: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs of a card
     model: str
     memory_bytes: int
     compute_capability: tuple[int, int] | None = None
     mig: Instance | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCards:
+class NodeCards(NamedTuple):
     """
     What an agent says about its node.
 

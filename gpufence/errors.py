@@ -13,8 +13,7 @@ unreadable annotation is an ordinary pod, and its problem is an ordinary result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 SHOWN_CHARACTERS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """
     What is wrong, where, and what to do: the one form in which every part says so.
     """

@@ -8,8 +8,7 @@ frameworks read as "no limit".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.dialects import (
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from gpufence.wishes import NamespaceWords, Wishes
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """
     What one container may use on each card; None where only a card's size would tell.
     """
@@ -46,8 +44,7 @@ class Part:
     cards: int
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """
     What a pod may use on each card.
 
@@ -65,8 +62,7 @@ class Limits:
     notes: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """
     Where the pod runs or might run: the node's units and the memory of the card, if known.
     """

@@ -4,8 +4,7 @@ What a node says about its cards and units, and which of its cards a pod may mee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.cards import Card, Instance, NodeCards, read_cards
@@ -21,8 +20,7 @@ _UNIT_BYTES = {"GiB": GIB, "MiB": MIB}
 _TOLERANCE_PERCENT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class GpuNode:
+class GpuNode(NamedTuple):
     """
     A node as far as its GPUs go; no cards means that nothing tells their size.
     """

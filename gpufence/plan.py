@@ -8,9 +8,9 @@ enforces it works out itself, from the pod.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.mode import Mode, read_mode
@@ -53,8 +53,7 @@ class Done(StrEnum):
     PLANNED = "planned"  # observe: what cap would do
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """
     One variable or flag of one container and the figures behind its value.
 
@@ -72,8 +71,7 @@ class Setting:
     allowance_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerPlan:
+class ContainerPlan(NamedTuple):
     limit_bytes: int | None
     processes: int
     headroom: Headroom
@@ -81,8 +79,7 @@ class ContainerPlan:
     settings: tuple[Setting, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """
     `namespace` holds the words of the namespace that counted when the pod was created: whoever
     reckons again at binding must not ask what it says by then.
@@ -91,8 +88,8 @@ class Plan:
     mode: Mode
     dialect: str
     limit_bytes: int | None
-    containers: Mapping[str, ContainerPlan] = field(default_factory=dict)
-    namespace: Mapping[str, str] = field(default_factory=dict)
+    containers: Mapping[str, ContainerPlan] = MappingProxyType({})
+    namespace: Mapping[str, str] = MappingProxyType({})
 
 
 def write_plan(plan: Plan) -> str:

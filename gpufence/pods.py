@@ -4,9 +4,8 @@ What gpufence reads of a pod, wherever the pod comes from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
 
@@ -24,16 +23,14 @@ class Kind(StrEnum):
     INIT = "init container"  # runs alone, beside the sidecars before it
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     name: str
     kind: Kind
     limits: Object
     field: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(NamedTuple):
     """
     A pod as far as its GPU memory goes.
 

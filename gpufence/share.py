@@ -9,7 +9,7 @@ limit / card.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpufence.quantity import MIB
 from gpufence.wishes import Headroom
@@ -23,8 +23,7 @@ _SEVERAL_CARDS_RESERVE = 768 * MIB
 _MILLION = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """
     What besides the limit decides an allowance.
 
@@ -36,8 +35,7 @@ class Terms:
     headroom: Headroom = Headroom.FACTOR
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """
     What one process may allocate on one card, kept as an exact quotient of bytes.
 

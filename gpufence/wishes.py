@@ -4,9 +4,9 @@ What users write on pods and namespaces, as typed values; every mistake is kept,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gpufence import names
 from gpufence.errors import InvalidError, Problem
@@ -34,8 +34,7 @@ class Headroom(StrEnum):
     AUTO = "auto"  # the same, but never more than 1.5 GiB unless the contexts need it
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(NamedTuple):
     """
     A pod's own words.
 
@@ -43,7 +42,7 @@ class Wishes:
     """
 
     memory_bytes: int | None = None
-    memory_of: Mapping[str, int] = field(default_factory=dict)
+    memory_of: Mapping[str, int] = MappingProxyType({})
     processes: int = 1
     headroom: Headroom = Headroom.FACTOR
     python_hook: bool = False
@@ -58,8 +57,7 @@ class Wishes:
 _NO_WISHES = Wishes()
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceWords:
+class NamespaceWords(NamedTuple):
     """
     A namespace's words about the pods in it.
     """

@@ -4,8 +4,8 @@ PURE. What became of one request, as a value: log line, metric and answer are al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Result(StrEnum):
@@ -22,8 +22,7 @@ class Result(StrEnum):
     FAILED = "failed"  # our own bug: HTTP 500
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """
     Whom a request was about, as far as it could be read.
     """
@@ -37,8 +36,7 @@ class Subject:
 NOBODY = Subject()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """
     The end of one request.
 
@@ -53,8 +51,7 @@ class Outcome:
     warnings: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """
     What to send, and what to say about it.
     """

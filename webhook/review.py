@@ -11,8 +11,7 @@ of the standard library's time for half of what an admission costs (docs/adr).
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import orjson
 
@@ -42,8 +41,7 @@ class BadReviewError(GpufenceError):
         self.uid = uid
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(NamedTuple):
     """
     What a path answers reviews of.
     """
@@ -56,8 +54,7 @@ PODS = Expected("Pod", frozenset({("pods", "")}))
 BINDINGS = Expected("Binding", frozenset({("pods", "binding"), ("bindings", "")}))
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """
     One question of the API server; `object` is as it came, unknown fields and all.
     """

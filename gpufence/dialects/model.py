@@ -4,9 +4,8 @@ What a dialect can say about a pod, and the small words they all use.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import GIB, read_count
@@ -45,8 +44,7 @@ class Sum(StrEnum):
     LARGEST_INIT = "largest-init"  # containers, or the largest init container if larger
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(NamedTuple):
     """
     What a node, or a setting in its place, says about the numbers a pod carries.
 
@@ -60,8 +58,7 @@ class Units:
     driver_caps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """
     Memory on one card: bytes, or `share` = (numerator, denominator) of whatever card it will be.
     """
@@ -81,8 +78,7 @@ class Amount:
 WHOLE_CARD = Amount(share=(1, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """
     What one container declares: an amount on each of so many cards.
     """
@@ -92,8 +88,7 @@ class Claim:
     cards: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """
     A pod that says how much it uses.
 
@@ -112,8 +107,7 @@ class Declared:
     notes: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Undeclared:
+class Undeclared(NamedTuple):
     """
     A pod that says nothing about GPU memory.
     """
@@ -121,8 +115,7 @@ class Undeclared:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """
     A pod that says something nobody can act on; `never_runs` where its scheduler cannot either.
     """

@@ -8,7 +8,6 @@ have. The keys of most nodes are the same, so they are held once; the values are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -61,8 +60,7 @@ def compact(node: GpuNode) -> GpuNode:
     """
     Return an equal node that shares all it can with the others.
     """
-    return replace(
-        node,
+    return node._replace(
         labels=Labels(node.labels),
         resources=_shared(node.resources),
         cards=_shared(node.cards),
@@ -80,6 +78,6 @@ def _shared(value: H) -> H:
     return found
 
 
-@lru_cache(maxsize=_MOST_SHARED)
+@lru_cache(maxsize=_MOST_SHARED, typed=True)  # values of two types can be equal tuples
 def _first_equal(value: H) -> H:
     return value

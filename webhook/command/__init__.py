@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.resources
 import json
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -70,7 +69,7 @@ def _named(found: PodManifest) -> Iterator[None]:
         yield
     except InvalidError as error:
         field = f"{found.where}: {found.title} {error.problem.field}"
-        raise InvalidError(replace(error.problem, field=field)) from error
+        raise InvalidError(error.problem._replace(field=field)) from error
 
 
 def _text(source: str, stdin: TextIO) -> str:

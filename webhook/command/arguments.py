@@ -79,7 +79,7 @@ def policy_for(arguments: argparse.Namespace, environ: Mapping[str, str], hook: 
         memory = read_bytes(arguments.card, "--card")
         if not memory:
             raise InvalidError(Problem("--card", arguments.card, "is no card", "such as 15360Mi"))
-        default = replace(default, memory_bytes=memory)
+        default = default._replace(memory_bytes=memory)
     if arguments.compute_capability is not None:
         capability = read_capability(arguments.compute_capability)
         if capability is None:
@@ -88,7 +88,7 @@ def policy_for(arguments: argparse.Namespace, environ: Mapping[str, str], hook: 
             raise InvalidError(
                 Problem("--compute-capability", text, "is no compute capability", remedy)
             )
-        default = replace(default, compute_capability=capability)
+        default = default._replace(compute_capability=capability)
     return replace(policy, default=default)
 
 

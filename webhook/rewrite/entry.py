@@ -4,7 +4,6 @@ PURE. Reading a pod that is being created, as far as it may be believed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
@@ -78,7 +77,7 @@ def enter(pod: Pod, namespace: Mapping[str, str]) -> Entry:
     words, problems = words_for(heard, pod.annotations, containers)
     kept = {key: text for key, text in pod.annotations.items() if key not in books}
     return Entry(
-        replace(pod, annotations={**kept, **words}),
+        pod._replace(annotations={**kept, **words}),
         words,
         standing=tuple(f"namespace {problem.sentence}" for problem in problems),
         passing=tuple(f"{key} is for schedulers and device plugins; dropped" for key in books),

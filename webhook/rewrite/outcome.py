@@ -4,16 +4,14 @@ PURE. What can become of a pod, as values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gpufence.plan import Plan
     from webhook.operations import Operation
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(NamedTuple):
     """
     The pod is changed by JSON-patch operations; the warnings are shown to whoever created it.
 
@@ -26,8 +24,7 @@ class Rewrite:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unchanged:
+class Unchanged(NamedTuple):
     """
     The pod stays as it is.
     """
@@ -36,8 +33,7 @@ class Unchanged:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """
     The pod is not let in, for a reason its creator can read and act on.
     """

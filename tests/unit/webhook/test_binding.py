@@ -166,7 +166,7 @@ def test_the_operators_card_stands_in() -> None:
     """
     dumb = gpu_node(node(name="dumb"))
     bound = created(pod(gpushare(units="10")))
-    policy = replace(POLICY, default=replace(POLICY.default, memory_bytes=20 * 2**30))
+    policy = replace(POLICY, default=POLICY.default._replace(memory_bytes=20 * 2**30))
     exact = exact_values(bound, dumb, policy)
 
     assert "0.350000" == value(exact, bound, names.XLA_FRACTION)

@@ -4,7 +4,6 @@ The decision as a whole: modes, refusals, forgeries, namespaces, scheduling.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,8 +37,7 @@ def test_the_plan_holds_what_the_vectors_say(vector: Vector) -> None:
     The limits of the shared vectors are those of the plan, pod and containers alike.
     """
     policy = Policy(
-        default=replace(
-            POLICY.default,
+        default=POLICY.default._replace(
             units=vector.place.units,
             memory_bytes=vector.place.card_bytes,
             compute_capability=vector.compute_capability,

@@ -4,34 +4,167 @@ The parent's end: asks the child, replaces it where it must, and always answers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
-from agent.model.sample import Sample
+from agent.model.sample import CardSample, Sample
+from agent.nvml.channel import Child
+from agent.nvml.faults import sentence
+from agent.nvml.listing import Listing, list_is_due, new_listing
+from agent.nvml.protocol import Ask, Counted, Failure, Listed, Looked, Question
+from agent.nvml.session import Session
+from agent.nvml.sights import Sight, sights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent.nvml.channel import Channel
+    from agent.nvml.protocol import Answer
     from agent.nvml.settings import SamplerSettings
+    from gpufence.cards import Card
+
+_COUNT: Final = Question(Ask.COUNT)
+_NO_CARDS: Final = (
+    "the driver shows no card; give the agent's pod the runtime class nvidia and "
+    "NVIDIA_VISIBLE_DEVICES=all"
+)
+_SLOW: Final = "the driver has not answered yet; it is slow, or busy with another program"
 
 
 class Sampler:
     """
-    The real `agent.ports.Cards`. One thread uses it, the one that lives as long as it is needed:
-    the kernel ends the child with the thread that started it.
+    The real `agent.ports.Cards`.
+
+    One thread uses it, one that lives as long as it is needed: the kernel ends the child with the
+    thread that started it. `unidentified` names cards that have never said who they are or how much
+    memory they have, and so are in no sample.
     """
 
-    def __init__(self, settings: SamplerSettings, clock: Callable[[], float] = boottime) -> None:
+    def __init__(
+        self,
+        settings: SamplerSettings,
+        clock: Callable[[], float] = boottime,
+        start: Callable[[SamplerSettings], Channel] = Child,
+    ) -> None:
         self._settings = settings
         self._clock = clock
-        self.restarts = 0
+        self._session = Session(settings, start, clock)
+        self._count = 0
+        self._known: dict[str, Card] = {}
+        self._listings: dict[str, Listing] = {}
         self.unidentified: tuple[str, ...] = ()
 
+    @property
+    def restarts(self) -> int:
+        """
+        Count the children that were replaced.
+        """
+        return max(self._session.started - 1, 0)
+
     def sample(self, suspects: frozenset[str]) -> Sample:
-        del suspects
-        return Sample(self._clock(), (), trouble="NVML was not asked yet")
+        """
+        Look at every card; list the processes of those that are suspect or otherwise due.
+
+        Takes as long as the settings say and, where a child must be killed, a fraction of a second
+        more.
+        """
+        now = self._clock()
+        until = now + self._settings.deadline_seconds
+        looks = self._look(until) if self._session.ready(until) else {}
+        if not any(isinstance(look, Looked) for look in looks.values()) and self._session.trouble:
+            return self._blind(now)
+        seen = sights(looks, self._known)
+        self._known = {sight.card.uuid: sight.card for sight in seen.cards}
+        self.unidentified = seen.unidentified
+        self._list(seen.cards, suspects, now, until)
+        return Sample(
+            taken_at=now,
+            cards=tuple(self._card(sight) for sight in seen.cards),
+            driver=self._session.driver,
+            trouble=_trouble(seen.cards, seen.unidentified),
+        )
 
     def close(self) -> None:
         """
         Stop measuring.
         """
+        self._session.close()
+
+    def _look(self, until: float) -> dict[int, Looked | str]:
+        """
+        Look at all indices there are, in one go unless there are more than the last time.
+        """
+        questions = {index: _look_at(index) for index in range(self._count)}
+        answers = self._session.ask([_COUNT, *questions.values()], until)
+        counted = answers.get(_COUNT)
+        if isinstance(counted, Counted):
+            more = {i: _look_at(i) for i in range(self._count, counted.cards)}
+            self._count = counted.cards
+            questions = {i: q for i, q in (questions | more).items() if i < self._count}
+            answers |= self._session.ask(list(more.values()), until) if more else {}
+        return {
+            index: answer if isinstance(answer, Looked) else self._why(question, answer)
+            for index, question in questions.items()
+            for answer in (answers.get(question),)
+        }
+
+    def _list(
+        self, cards: tuple[Sight, ...], suspects: frozenset[str], now: float, until: float
+    ) -> None:
+        """
+        Renew the lists that are due, and forget those of cards that are not there.
+        """
+        there = {sight.card.uuid: sight for sight in cards if sight.there}
+        due = [uuid for uuid in there if uuid in suspects or self._is_due(there[uuid], now)]
+        questions = {uuid: Question(Ask.LIST, uuid) for uuid in due}
+        answers = self._session.ask(list(questions.values()), until) if questions else {}
+        renewed = {}
+        for uuid, question in questions.items():
+            answer = answers.get(question)
+            result = answer if isinstance(answer, Listed | Failure) else self._why(question, None)
+            last = self._listings.get(uuid)
+            renewed[uuid] = new_listing(result, there[uuid].memory, now, last)
+        kept = {uuid: item for uuid, item in self._listings.items() if uuid in there}
+        self._listings = kept | renewed
+
+    def _is_due(self, sight: Sight, now: float) -> bool:
+        used = None if sight.memory is None else sight.memory.used_bytes
+        return list_is_due(self._listings.get(sight.card.uuid), used, now, self._settings)
+
+    def _why(self, question: Question, answer: Answer | None) -> str:
+        """
+        Say why a question has no answer.
+        """
+        if isinstance(answer, Failure):
+            return sentence(answer)
+        return self._session.avoided(question) or self._session.trouble or _SLOW
+
+    def _card(self, sight: Sight) -> CardSample:
+        listing = self._listings.get(sight.card.uuid)
+        if listing is None:
+            return CardSample(sight.card, sight.memory, None, trouble=sight.trouble)
+        trouble = sight.trouble or listing.trouble
+        return CardSample(sight.card, sight.memory, listing.processes, listing.mps, trouble)
+
+    def _blind(self, now: float) -> Sample:
+        """
+        Say that nothing can be seen, of the cards that were there before.
+        """
+        self._listings = {}
+        trouble = self._session.trouble
+        cards = (CardSample(card, None, None, trouble=trouble) for card in self._known.values())
+        return Sample(now, tuple(cards), self._session.driver, trouble)
+
+
+def _look_at(index: int) -> Question:
+    return Question(Ask.LOOK, str(index))
+
+
+def _trouble(cards: tuple[Sight, ...], unidentified: tuple[str, ...]) -> str:
+    """
+    Say why no card at all can be read, if that is so.
+    """
+    if any(sight.memory is not None for sight in cards):
+        return ""
+    reasons = (*(f"card {sight.card.index}: {sight.trouble}" for sight in cards), *unidentified)
+    return reasons[0] if reasons else _NO_CARDS

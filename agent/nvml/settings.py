@@ -1,5 +1,5 @@
 """
-PURE. How the cards are measured, each number with its unit and its reason.
+How the cards are measured, each number with its unit and its reason.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ class SamplerSettings:
     Fit for a node as it is; tests and odd nodes change what they are about.
     """
 
+    interval_seconds: float = 1.0
+    """
+    From one sample to the next.
+    """
+
     list_seconds: float = 10.0
     """
     The age at which a list of processes is renewed in any case; making one holds driver locks that
@@ -31,9 +36,9 @@ class SamplerSettings:
     A card's use that differs by more than this from that at its last list calls for a new one.
     """
 
-    deadline_seconds: float = 4.0
+    deadline_seconds: float = 5.0
     """
-    The most that one sample takes; a call that lets half of it pass is taken to hang.
+    The most that one sample takes; a card that lets half of it pass is taken to hang.
     """
 
     start_seconds: float = 60.0

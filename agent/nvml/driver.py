@@ -1,0 +1,236 @@
+"""
+The one place that knows pynvml: asks NVML and turns what it says into answers.
+
+No handle outlives a question: cards are found by index or UUID each time, since a handle kept over
+a reset or a new MIG layout may mean something else. Nothing here raises for what NVML does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+import pynvml
+
+from agent.clock import boottime
+from agent.model.sample import CardMemory
+from agent.nvml.faults import Code
+from agent.nvml.lists import ProcessLists
+from agent.nvml.protocol import UNNAMED, Answer, Ask, Counted, Failure, Listed, Looked, Opened, Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.model.sample import GpuProcess
+    from agent.nvml.protocol import Question
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_MIG_NAME: Final = " MIG "
+_MIG_ON: Final = 1
+_ABSENT: Final = frozenset(
+    {
+        Code.NOT_SUPPORTED,
+        Code.FUNCTION_NOT_FOUND,
+        Code.INVALID_ARGUMENT,
+        Code.ARGUMENT_VERSION_MISMATCH,
+    }
+)
+"""
+How cards and drivers say that they do not have a feature, or not in this version.
+"""
+
+
+class CallError(Exception):
+    """
+    Raised by a call that failed, up to whoever can do without it.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+    @property
+    def absent(self) -> bool:
+        return self.failure.code in _ABSENT
+
+
+class Driver:
+    """
+    NVML, loaded by the first question and kept for the life of the process.
+    """
+
+    def __init__(self, library: str | None = None) -> None:
+        self._library = library
+        self._lists: ProcessLists | None = None
+
+    def answer(self, question: Question) -> Answer:
+        """
+        Answer a question; whatever fails is the answer.
+        """
+        try:
+            match question.ask:
+                case Ask.OPEN:
+                    return self._open()
+                case Ask.COUNT:
+                    return Counted(int(_call(pynvml.nvmlDeviceGetCount)))
+                case Ask.LOOK:
+                    return _look(int(question.subject))
+                case Ask.LIST:
+                    return self._list(question.subject)
+        except CallError as error:
+            return error.failure
+
+    def close(self) -> None:
+        """
+        Shut NVML down, as a good client does.
+        """
+        if self._lists is not None:
+            _or_none(pynvml.nvmlShutdown)
+
+    def _open(self) -> Opened:
+        """
+        Load and initialise the library; one that is given is loaded first, and pynvml, which asks
+        the linker for the same name, gets that one.
+        """
+        if self._library is not None:
+            try:
+                ctypes.CDLL(self._library)
+            except OSError as error:
+                failure = Failure(Code.LIBRARY_NOT_FOUND, str(error))
+                raise CallError(failure) from error
+        _call(pynvml.nvmlInit)
+        self._lists = ProcessLists(pynvml.nvmlLib)
+        return Opened(str(_or_none(pynvml.nvmlSystemGetDriverVersion) or UNNAMED))
+
+    def _list(self, uuid: str) -> Listed:
+        if self._lists is None:
+            raise CallError(Failure(Code.UNINITIALIZED, "list"))
+        at = boottime()
+        device = _call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
+        compute = self._lists.read(device, "Compute")
+        if isinstance(compute, Failure):
+            raise CallError(compute)
+        graphics = _optional(self._lists.read(device, "Graphics"))
+        return Listed(at, compute, graphics, _optional(self._lists.read(device, "MPSCompute")))
+
+
+def _optional(found: tuple[GpuProcess, ...] | Failure) -> tuple[GpuProcess, ...]:
+    """
+    Take a list that not every card has for empty where it is absent; the device is a good one.
+    """
+    if not isinstance(found, Failure):
+        return found
+    error = CallError(found)
+    if error.absent:
+        return ()
+    raise error
+
+
+def _look(index: int) -> Looked:
+    device = _call(pynvml.nvmlDeviceGetHandleByIndex, index)
+    major_minor = _or_none(pynvml.nvmlDeviceGetCudaComputeCapability, device)
+    capability = None if major_minor is None else (int(major_minor[0]), int(major_minor[1]))
+    cut = _is_cut(device)
+    memory = Failure(None, "memory", "the instances tell") if cut else _memory(device)
+    card = Seen(
+        uuid=str(_call(pynvml.nvmlDeviceGetUUID, device)),
+        model=str(_or_none(pynvml.nvmlDeviceGetName, device) or UNNAMED),
+        capability=capability,
+        memory=memory,
+    )
+    if not cut:
+        return Looked(card)
+    instances: list[Seen] = []
+    gaps: list[Failure] = []
+    for place in range(int(_call(pynvml.nvmlDeviceGetMaxMigDeviceCount, device))):
+        try:
+            found = _instance(device, place, card)
+        except CallError as error:
+            gaps.append(error.failure)
+        else:
+            instances.extend(found)
+    return Looked(card, tuple(instances), tuple(gaps))
+
+
+def _is_cut(device: object) -> bool:
+    """
+    Tell whether a card is in MIG mode; those that never heard of it are not.
+    """
+    try:
+        current, _ = _call(pynvml.nvmlDeviceGetMigMode, device)
+    except CallError as error:
+        if error.absent:
+            return False
+        raise
+    return int(current) == _MIG_ON
+
+
+def _instance(parent: object, place: int, card: Seen) -> tuple[Seen, ...]:
+    """
+    Return the instance in a place, or nothing where the place is free.
+    """
+    try:
+        device = _call(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, parent, place)
+    except CallError as error:
+        if error.failure.code in {Code.NOT_FOUND, Code.INVALID_ARGUMENT}:
+            return ()
+        raise
+    name = str(_or_none(pynvml.nvmlDeviceGetName, device) or "")
+    model, _, profile = name.partition(_MIG_NAME)
+    uuid = str(_call(pynvml.nvmlDeviceGetUUID, device))
+    seen = Seen(uuid, model or card.model, card.capability, _memory(device))
+    return (seen._replace(profile=profile or _profile(device)),)
+
+
+def _profile(device: object) -> str:
+    """
+    Put a profile's name together where the driver does not say it.
+    """
+    said = _or_none(pynvml.nvmlDeviceGetAttributes, device)
+    if said is None:
+        return UNNAMED
+    return f"{said.gpuInstanceSliceCount}g.{round(said.memorySizeMB / 1024)}gb"
+
+
+def _memory(device: object) -> CardMemory | Failure:
+    """
+    Read the memory in the version that tells reserved memory apart, or in the old one.
+    """
+    try:
+        said = _call(pynvml.nvmlDeviceGetMemoryInfo, device, pynvml.nvmlMemory_v2)
+    except CallError as error:
+        return _old_memory(device) if error.absent else error.failure
+    return CardMemory(int(said.total), int(said.used), int(said.free), int(said.reserved))
+
+
+def _old_memory(device: object) -> CardMemory | Failure:
+    try:
+        said = _call(pynvml.nvmlDeviceGetMemoryInfo, device)
+    except CallError as error:
+        return error.failure
+    return CardMemory(int(said.total), int(said.used), int(said.free))
+
+
+def _call(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
+    """
+    Call pynvml, and turn every way in which it fails into one.
+    """
+    name = getattr(function, "__name__", "pynvml")
+    try:
+        return function(*arguments, **more)
+    except pynvml.NVMLError as error:
+        raise CallError(Failure(error.value, name)) from error
+    except UnicodeDecodeError as error:
+        raise CallError(Failure(None, name, "text that is not UTF-8")) from error
+
+
+def _or_none(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T | None:
+    """
+    Call pynvml for something that we can do without.
+    """
+    try:
+        return _call(function, *arguments, **more)
+    except CallError:
+        return None

@@ -1,0 +1,65 @@
+"""
+PURE. The entries of a process list, as drivers of all ages have written them under the same names.
+
+Entries are 24 bytes wide, but 32 in drivers 535.43 to 535.86 and 16 in the oldest and the oddest.
+The buffer is handed out filled with a sentinel, so that the bytes a driver wrote tell its width;
+where they do not, the width counts under which every entry makes sense. If none does, the list is
+unknown, since a wrong width turns memory into PIDs.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from agent.model.sample import GpuProcess
+
+WIDEST: Final = 32
+SENTINELS: Final = (0xA5, 0x5A)
+"""
+No layout ends in such a byte: what stands last is the high byte of an amount or of an id.
+"""
+
+_WIDTHS: Final = (24, 32, 16)
+_UNKNOWN: Final = 2**64 - 1
+_NO_INSTANCE: Final = 2**32 - 1
+_MOST_PID: Final = 2**22
+_MOST_BYTES: Final = 2**48
+_MOST_INSTANCE: Final = 2**16
+_ENTRY: Final = struct.Struct("=I4xQ")
+_INSTANCES: Final = struct.Struct("=II")
+
+
+def read_entries(raw: bytes, count: int, sentinel: int) -> tuple[GpuProcess, ...] | None:
+    """
+    Read a buffer that the driver says holds so many entries; None if no layout fits.
+    """
+    if not count:
+        return ()
+    written = len(raw.rstrip(bytes([sentinel])))
+    widths = [width for width in _WIDTHS if width * count == written] or _WIDTHS
+    for width in widths:
+        found = _read(raw, count, width)
+        if found is not None:
+            return found
+    return None
+
+
+def _read(raw: bytes, count: int, width: int) -> tuple[GpuProcess, ...] | None:
+    if count * width > len(raw):
+        return None
+    found: list[GpuProcess] = []
+    for offset in range(0, count * width, width):
+        pid, used = _ENTRY.unpack_from(raw, offset)
+        plausible = 1 <= pid <= _MOST_PID and (used == _UNKNOWN or used < _MOST_BYTES)
+        if not plausible or not _instances_fit(raw, offset, width):
+            return None
+        found.append(GpuProcess(pid, None if used == _UNKNOWN else used))
+    return tuple(found)
+
+
+def _instances_fit(raw: bytes, offset: int, width: int) -> bool:
+    if width <= _ENTRY.size:
+        return True
+    ids = _INSTANCES.unpack_from(raw, offset + _ENTRY.size)
+    return all(one == _NO_INSTANCE or one < _MOST_INSTANCE for one in ids)

@@ -1,0 +1,93 @@
+"""
+PURE. The list of a card's processes: when it is due, and what became of the last attempt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agent.model.sample import CardMemory, ProcessList, merged
+from agent.nvml.faults import lasts, sentence
+from agent.nvml.protocol import Failure, Listed
+from gpufence.quantity import GIB, MIB
+
+if TYPE_CHECKING:
+    from agent.model.sample import GpuProcess
+    from agent.nvml.settings import SamplerSettings
+
+UNCHARGED_BYTES: Final = GIB
+"""
+More memory than a card uses when nobody holds any, beside what is reserved.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """
+    The last attempt to list a card's processes, and the card's use then.
+
+    Without processes it failed, as `trouble` says; `again` if the next sample shall try again.
+    """
+
+    asked_at: float
+    used_bytes: int | None
+    processes: ProcessList | None = None
+    mps: bool = False
+    trouble: str = ""
+    again: bool = False
+
+
+def list_is_due(
+    last: Listing | None, used_bytes: int | None, now: float, settings: SamplerSettings
+) -> bool:
+    """
+    Tell whether a card that is no suspect needs a new list in this sample.
+
+    Half an interval is allowed for, so that a sample that comes a little early does not put the
+    list off to the next one.
+    """
+    if last is None or last.again:
+        return True
+    if now - last.asked_at + settings.interval_seconds / 2 >= settings.list_seconds:
+        return True
+    if used_bytes is None or last.used_bytes is None:
+        return (used_bytes is None) != (last.used_bytes is None)
+    return abs(used_bytes - last.used_bytes) > settings.moved_bytes
+
+
+def new_listing(
+    answer: Listed | Failure | str, memory: CardMemory | None, now: float, last: Listing | None
+) -> Listing:
+    """
+    Record an attempt by its answer, or by the reason why there is none.
+    """
+    used = None if memory is None else memory.used_bytes
+    if isinstance(answer, str):
+        return Listing(now, used, trouble=answer, again=True)
+    if isinstance(answer, Failure):
+        return Listing(now, used, trouble=sentence(answer), again=not lasts(answer))
+    processes = merged(answer.compute, answer.graphics, answer.mps)
+    uncharged = _uncharged(processes, memory)
+    if uncharged:
+        first = last is None or last.trouble != uncharged
+        return Listing(now, used, mps=bool(answer.mps), trouble=uncharged, again=first)
+    return Listing(now, used, ProcessList(answer.at, processes), mps=bool(answer.mps))
+
+
+def _uncharged(processes: tuple[GpuProcess, ...], memory: CardMemory | None) -> str:
+    """
+    Say so where a card in use is charged to nobody: that is no idle card.
+
+    Drivers leave out processes that the caller's PID namespace does not show, or show them with 0
+    bytes, and call that a success.
+    """
+    if memory is None or any(item.used_bytes != 0 for item in processes):
+        return ""
+    taken = memory.used_bytes - (memory.reserved_bytes or 0)
+    if taken <= UNCHARGED_BYTES:
+        return ""
+    return (
+        f"{len(processes)} processes hold 0 MiB of it, yet {taken // MIB} MiB are in use; set "
+        "hostPID on the agent's pod, or look for processes that died without giving memory back"
+    )

@@ -1,0 +1,262 @@
+"""
+Questions to one child after another: who hangs, crashes or talks nonsense is replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agent.nvml.channel import EndedError
+from agent.nvml.faults import ends_session, sentence
+from agent.nvml.pauses import pause_seconds
+from agent.nvml.protocol import (
+    Ask,
+    Failure,
+    Opened,
+    Question,
+    number_of,
+    read_answer,
+    write_question,
+)
+from gpufence.errors import GpufenceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from agent.nvml.channel import Channel
+    from agent.nvml.protocol import Answer
+    from agent.nvml.settings import SamplerSettings
+
+MOST_STUCK: Final = 3
+"""
+Children within the kernel that even SIGKILL does not end; further ones would only join them.
+"""
+
+_OPEN: Final = Question(Ask.OPEN)
+_FOR_ALL: Final = frozenset({Ask.OPEN, Ask.COUNT})
+_LOOK: Final = "look in the kernel's log for Xid messages, reset the card or reboot the node"
+
+
+@dataclass(frozen=True, slots=True)
+class _Harm:
+    """
+    How often in a row a question was the end of a child, and until when it is not asked.
+    """
+
+    strikes: int
+    until: float
+
+
+class Session:
+    """
+    The current child, its open questions, and what earlier children died of.
+
+    A question that stands open for half of a sample's time is taken to hang and its child killed.
+    After a first failure the next one starts at once, then after growing pauses. A question that
+    harms two children in a row is left out for a while, so that one wedged card does not take the
+    figures of the others along. `trouble` says why there is no child to ask.
+    """
+
+    def __init__(
+        self,
+        settings: SamplerSettings,
+        start: Callable[[SamplerSettings], Channel],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._start = start
+        self._clock = clock
+        self._channel: Channel | None = None
+        self._stuck: list[Channel] = []
+        self._open: dict[int, Question] = {}
+        self._harm: dict[Question, _Harm] = {}
+        self._number = 0
+        self._progress_at = 0.0
+        self._ready_at: float | None = None
+        self._start_at = 0.0
+        self._failures = 0
+        self.started = 0
+        self.driver = ""
+        self.trouble = ""
+
+    def ready(self, until: float) -> bool:
+        """
+        Have a child that has opened NVML, starting one if it is time; wait for it until then.
+        """
+        if self._channel is None:
+            self._begin()
+        if self._ready_at is None:
+            self._await([_OPEN], until)
+        return self._ready_at is not None
+
+    def ask(self, questions: Collection[Question], until: float) -> dict[Question, Answer]:
+        """
+        Ask what is not open already, and return what was answered in time.
+
+        The rest is avoided, still open, or lost with its child.
+        """
+        if self._ready_at is None:
+            return {}
+        wanted = [item for item in questions if not self.avoided(item)]
+        asked = frozenset(self._open.values())
+        self._send([item for item in wanted if item not in asked])
+        return self._await(wanted, until)
+
+    def avoided(self, question: Question) -> str:
+        """
+        Say why a question is not asked at present; empty if it is.
+        """
+        harm = self._harm.get(question)
+        rest = 0.0 if harm is None else harm.until - self._clock()
+        if harm is None or rest <= 0:
+            return ""
+        return (
+            f"asking for it has ended {harm.strikes} NVML processes in a row, so it is left alone "
+            f"for another {rest:.0f} s; {_LOOK}"
+        )
+
+    def close(self) -> None:
+        """
+        Let the child end.
+        """
+        if self._channel is not None:
+            self._channel.close()
+        self._forget()
+        self._start_at = math.inf
+        self.trouble = "the agent is stopping"
+
+    def _begin(self) -> None:
+        """
+        Start a child, unless it is too early for another one or too many cannot be got rid of.
+        """
+        self._stuck = [channel for channel in self._stuck if not channel.gone()]
+        if len(self._stuck) >= MOST_STUCK:
+            self.trouble = (
+                f"{len(self._stuck)} NVML processes hang within the driver and cannot be killed; "
+                "drain the node and reboot it"
+            )
+            return
+        if self._clock() < self._start_at:
+            return
+        try:
+            self._channel = self._start(self._settings)
+        except OSError as error:
+            self._fail(f"no process to ask NVML can be started ({error}); free memory or PIDs")
+            return
+        self.started += 1
+        self._send([_OPEN])
+
+    def _send(self, questions: list[Question]) -> None:
+        if self._channel is None or not questions:
+            return
+        if not self._open:
+            self._progress_at = self._clock()
+        lines: list[str] = []
+        for question in questions:
+            self._number += 1
+            self._open[self._number] = question
+            lines.append(write_question(self._number, question))
+        self._channel.send("".join(lines))
+
+    def _await(self, wanted: list[Question], until: float) -> dict[Question, Answer]:
+        """
+        Receive until everything wanted is answered, the time is over, or the child is lost.
+        """
+        answers: dict[Question, Answer] = {}
+        expected = set(wanted)
+        while self._channel is not None and expected.intersection(self._open.values()):
+            rest = min(until, self._progress_at + self._patience) - self._clock()
+            if rest <= 0:
+                self._judge_silence()
+                break
+            try:
+                for line in self._channel.receive(rest):
+                    answers.update(self._take(line))
+            except EndedError as error:
+                self._lose(f"NVML took the process down that asked it ({error}); {_LOOK}")
+            except GpufenceError as error:
+                self._open.clear()
+                self._lose(f"the process that asks NVML does not make sense ({error})")
+        return answers
+
+    def _take(self, line: str) -> dict[Question, Answer]:
+        question = self._open.pop(number_of(line), None)
+        if question is None:
+            return {}
+        self._progress_at = self._clock()
+        self._harm.pop(question, None)
+        answer = read_answer(line, question.ask)
+        if isinstance(answer, Opened):
+            self._ready_at = self._progress_at
+            self.driver = answer.driver
+            self.trouble = ""
+        if isinstance(answer, Failure) and (question.ask in _FOR_ALL or ends_session(answer)):
+            self._open.clear()
+            self._lose(sentence(answer))
+        return {question: answer}
+
+    @property
+    def _patience(self) -> float:
+        opening = self._ready_at is None
+        return self._settings.start_seconds if opening else self._settings.deadline_seconds / 2
+
+    def _judge_silence(self) -> None:
+        """
+        Tell slow from hanging, once nothing has come for a while.
+        """
+        silent = self._clock() - self._progress_at
+        if silent >= self._patience:
+            asked = _words(next(iter(self._open.values())))
+            self._lose(f"asked {asked}, the driver gave no answer for {silent:.1f} s; {_LOOK}")
+        elif self._ready_at is None:
+            self.trouble = f"NVML has been opening for {silent:.0f} s; {_LOOK} if it goes on"
+
+    def _lose(self, trouble: str) -> None:
+        """
+        Get rid of the child; the first open question is the one that it died of.
+        """
+        channel, now = self._channel, self._clock()
+        culprit = next(iter(self._open.values()), None)
+        if culprit is not None and culprit.ask not in _FOR_ALL:
+            strikes = 1 + (self._harm[culprit].strikes if culprit in self._harm else 0)
+            limits = self._settings.avoid_seconds, self._settings.avoid_limit_seconds
+            self._harm[culprit] = _Harm(strikes, now + pause_seconds(strikes, *limits))
+        if channel is not None and not channel.kill():
+            self._stuck.append(channel)
+        if self._ready_at is not None:
+            did_well = now - self._ready_at >= self._settings.restart_limit_seconds
+            self._failures = 0 if did_well else self._failures
+        self._forget()
+        self._fail(trouble)
+        if culprit is not None and self.avoided(culprit):
+            self._start_at = now  # the next child is not asked what this one died of
+        if self._start_at <= now:
+            self._begin()
+
+    def _fail(self, trouble: str) -> None:
+        self.trouble = trouble
+        self._failures += 1
+        limits = self._settings.restart_seconds, self._settings.restart_limit_seconds
+        self._start_at = self._clock() + pause_seconds(self._failures, *limits)
+
+    def _forget(self) -> None:
+        self._channel = None
+        self._ready_at = None
+        self._open.clear()
+
+
+def _words(question: Question) -> str:
+    """
+    Name a question in a sentence.
+    """
+    match question.ask:
+        case Ask.OPEN:
+            return "to open NVML"
+        case Ask.COUNT:
+            return "to how many cards there are"
+        case Ask.LOOK:
+            return f"for the memory of card {question.subject}"
+        case Ask.LIST:
+            return f"for the processes of card {question.subject}"

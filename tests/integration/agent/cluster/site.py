@@ -1,0 +1,255 @@
+"""
+A node, the manifests of its agent, and pods to be judged, on a real API server.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import yaml
+
+from agent.cluster import AgentCluster, ClusterSettings
+from agent.model.decision import Action, Outcome, Verdict
+from gpufence import names
+from kube import (
+    Backoff,
+    Client,
+    ClientSettings,
+    NotFoundError,
+    PatchType,
+    WatchSettings,
+    connect,
+    core,
+    group,
+)
+from tests.builders import card, gpushare, node_cards
+from tests.integration.controlplane.observing import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from agent.model.pod import PodOnNode
+    from kube import JsonObject
+    from simulator.controlplane import ControlPlane
+
+T = TypeVar("T")
+
+FOLDER = Path(__file__).parents[4] / "deploy" / "base" / "agent"
+ACCOUNT = "gpufence-agent"
+CARDS = node_cards(card(0), card(1))
+WATCHING = WatchSettings(backoff=Backoff(first_seconds=0.1, limit_seconds=0.2))
+
+
+@dataclass
+class Site:
+    """
+    One system namespace of its own, in which the shipped manifests are applied.
+    """
+
+    plane: ControlPlane
+    folder: Path
+    admin: Client
+    system: str
+    node: str
+
+    def install(self) -> None:
+        """
+        Apply the rights as they lie in the tree, but in another namespace.
+        """
+        text = (FOLDER / "rbac.yaml").read_text(encoding="utf-8")
+        items = [_moved(item, self.system) for item in yaml.safe_load_all(text)]
+        both = {"apiVersion": "v1", "kind": "List", "items": items}
+        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(both))
+        self.set_policy("evict")
+        self.add_node(self.node)
+
+    def add_node(self, name: str) -> None:
+        self.admin.post(core("nodes"), {"metadata": {"name": name}})
+        offered = {names.GPUSHARE_MEMORY: "30", names.GPUSHARE_COUNT: "2"}
+        path = core("nodes", name, "status")
+        body = {"status": {"capacity": offered, "allocatable": offered}}
+        self.admin.patch(path, body, PatchType.MERGE)
+
+    def set_policy(self, mode: str | None) -> None:
+        """
+        Turn the kill switch; None takes it away.
+        """
+        maps = core("namespaces", self.system, "configmaps")
+        path = f"{maps}/{names.POLICY_CONFIGMAP}"
+        said = {"data": {names.POLICY_MAX_MODE: mode}}
+        try:
+            if mode is None:
+                self.admin.delete(path)
+            else:
+                self.admin.patch(path, said, PatchType.MERGE)
+        except NotFoundError:
+            self.admin.post(maps, {"metadata": {"name": names.POLICY_CONFIGMAP}, **said})
+
+    def label(self, namespace: str, mode: str) -> None:
+        body = {"metadata": {"labels": {names.MODE: mode}}}
+        self.admin.patch(core("namespaces", namespace), body, PatchType.MERGE)
+
+    def add_pod(
+        self, namespace: str, name: str = "a", *, running: bool = True, **more: Any
+    ) -> JsonObject:
+        """
+        Bind a pod to the node, running and ready as its kubelet would say.
+        """
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {"app": "web"}, **more.pop("metadata", {})},
+            "spec": {"containers": [gpushare()], "nodeName": self.node, **more},
+        }
+        made = self.admin.post(core("namespaces", namespace, "pods"), body)
+        if not running:
+            return made
+        status = {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [
+                {
+                    "name": "main",
+                    "image": "x",
+                    "imageID": "",
+                    "ready": True,
+                    "restartCount": 0,
+                    "containerID": f"containerd://{name}",
+                }
+            ],
+        }
+        path = core("namespaces", namespace, "pods", name, "status")
+        return self.admin.patch(path, {"status": status}, PatchType.MERGE)
+
+    def pod(self, namespace: str, name: str = "a") -> JsonObject:
+        return self.admin.get(core("namespaces", namespace, "pods", name))
+
+    def add_budget(
+        self,
+        namespace: str,
+        name: str = "all",
+        *,
+        allowed: int = 0,
+        observed: bool = True,
+        pending: int = 0,
+    ) -> None:
+        """
+        Make a disruption budget as the disruption controller would keep it.
+        """
+        path = group("policy/v1", "namespaces", namespace, "poddisruptionbudgets")
+        made = self.admin.post(
+            path,
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": name},
+                "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+            },
+        )
+        status = {
+            "observedGeneration": made["metadata"]["generation"] if observed else 0,
+            "disruptionsAllowed": allowed,
+            "currentHealthy": 1,
+            "desiredHealthy": 1,
+            "expectedPods": 1,
+            "disruptedPods": {f"p{n}": "2026-01-02T03:04:05Z" for n in range(pending)},
+        }
+        self.admin.patch(f"{path}/{name}/status", {"status": status}, PatchType.MERGE)
+
+    def client(self, node: str = "") -> Client:
+        """
+        Speak as the agent's account in a pod on a node, by default the site's own.
+        """
+        node = node or self.node
+        pod = f"agent-{uuid4().hex[:8]}"
+        self.admin.post(
+            core("namespaces", self.system, "pods"),
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": pod},
+                "spec": {
+                    "containers": [{"name": "agent", "image": "x"}],
+                    "nodeName": node,
+                    "serviceAccountName": ACCOUNT,
+                },
+            },
+        )
+        token = self.folder / f"{pod}.token"
+        token.write_text(self.plane.service_account_token(self.system, ACCOUNT, pod=pod))
+        settings = ClientSettings(
+            server=self.plane.url, ca_file=self.plane.ca_file, token_file=token
+        )
+        return connect(settings)
+
+    def settings(self, **more: Any) -> ClusterSettings:
+        said: dict[str, Any] = {
+            "node": self.node,
+            "system_namespace": self.system,
+            "watching": WATCHING,
+            "backoff": Backoff(first_seconds=0.05, limit_seconds=0.2),
+            "publish_pause_seconds": 0.05,
+        }
+        return ClusterSettings(**said | more)
+
+    @contextmanager
+    def cluster(self, **more: Any) -> Iterator[AgentCluster]:
+        """
+        Run an agent's part that speaks with the API server, until it knows everything.
+        """
+        cluster = AgentCluster(self.client(), self.settings(**more))
+        cluster.start()
+        try:
+            cluster.publish(CARDS)
+            wait_for(lambda: cluster.pods().fresh or None, cluster)
+            yield cluster
+        finally:
+            cluster.close()
+
+
+def known(cluster: AgentCluster, uid: str) -> PodOnNode:
+    """
+    Wait until the agent knows a pod with its limit.
+    """
+
+    def find() -> PodOnNode | None:
+        pod = cluster.pods().by_uid.get(uid)
+        return pod if pod is not None and pod.limits and pod.mode is not None else None
+
+    return wait_for(find, cluster)
+
+
+def wait_for(find: Callable[[], T | None], cluster: AgentCluster) -> T:
+    """
+    Wait for something to be found.
+    """
+    found: list[T] = []
+
+    def look() -> bool:
+        item = find()
+        if item is not None:
+            found.append(item)
+        return bool(found)
+
+    assert eventually(look), f"{cluster.status()} {cluster.pods()}"
+    return found[0]
+
+
+def verdict(pod: PodOnNode, action: Action = Action.EVICT) -> Verdict:
+    return Verdict(pod, Outcome.EVICT, action=action)
+
+
+def _moved(item: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """
+    Put an object of the manifests into another namespace, as kustomize does.
+    """
+    if not item["kind"].startswith("Cluster"):
+        item["metadata"]["namespace"] = namespace
+    for subject in item.get("subjects", []):
+        subject["namespace"] = namespace
+    return item

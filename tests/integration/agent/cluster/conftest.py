@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def site(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("agent")
     with (
         connect(ClientSettings(kubeconfig=str(control_plane.kubeconfig()))) as admin,

@@ -198,11 +198,11 @@ class Site:
         return ClusterSettings(**said | more)
 
     @contextmanager
-    def cluster(self, **more: Any) -> Iterator[AgentCluster]:
+    def cluster(self, client: Client | None = None, **more: Any) -> Iterator[AgentCluster]:
         """
-        Run an agent's part that speaks with the API server, until it knows everything.
+        Run an agent's part that speaks with the API server, from when it knows everything on.
         """
-        cluster = AgentCluster(self.client(), self.settings(**more))
+        cluster = AgentCluster(client or self.client(), self.settings(**more))
         cluster.start()
         try:
             cluster.publish(CARDS)

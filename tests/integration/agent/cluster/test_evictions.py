@@ -83,9 +83,7 @@ def test_blocked_by_a_budget(site: Site, cluster: AgentCluster, pod: PodOnNode) 
     assert "deletionTimestamp" not in site.pod(pod.namespace)["metadata"]
 
 
-def test_blocked_by_a_budget_in_progress(
-    site: Site, cluster: AgentCluster, pod: PodOnNode
-) -> None:
+def test_blocked_by_a_budget_in_progress(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
     """
     A budget that its controller has not looked at yet blocks too, with a time to come back.
     """
@@ -107,9 +105,7 @@ def test_blocked_by_two_budgets(site: Site, cluster: AgentCluster, pod: PodOnNod
     assert "more than one PodDisruptionBudget" in result.detail
 
 
-def test_blocked_by_an_impossible_budget(
-    site: Site, cluster: AgentCluster, pod: PodOnNode
-) -> None:
+def test_blocked_by_an_impossible_budget(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
     """
     A budget in a state that cannot be blocks, though the API server calls that forbidden.
     """

@@ -1,0 +1,45 @@
+"""
+The API server goes away and comes back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.events import Create, Notice
+from agent.events.notice import about_node
+from agent.judge import Answer
+from gpufence import names
+from kube import core
+from tests.integration.agent.cluster.site import known, verdict, wait_for
+
+if TYPE_CHECKING:
+    from tests.integration.agent.cluster.site import Site
+
+
+def test_outage(site: Site, fenced: str) -> None:
+    """
+    While the API server is away nobody is evicted, and afterwards everything is as before.
+    """
+    uid = site.add_pod(fenced)["metadata"]["uid"]
+    with site.cluster(outage_seconds=0.3, event_attempts=1000) as agent:
+        pod = known(agent, uid)
+        site.plane.stop_api_server()
+        try:
+            wait_for(lambda: True if not agent.pods().fresh else None, agent)
+            during, status = agent.pods(), agent.status()
+            refused = agent.carry_out(verdict(pod))
+            about = about_node(site.node)
+            agent.write([Create(1, Notice(names.UNATTRIBUTED, about, "during the outage"))])
+        finally:
+            site.plane.start_api_server()
+        wait_for(lambda: agent.pods().fresh or None, agent)
+        wait_for(lambda: agent.status().events_written or None, agent)
+        result = agent.carry_out(verdict(agent.pods().by_uid[uid]))
+
+    assert pod == during.by_uid[uid]
+    assert "pods: " in status.trouble
+    assert Answer.FAILED is refused.answer
+    assert Answer.ACCEPTED is result.answer
+    listed = site.admin.list(core("namespaces", "default", "events")).items
+    assert 1 == sum(item["message"] == "during the outage" for item in listed)

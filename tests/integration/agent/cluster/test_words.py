@@ -1,0 +1,182 @@
+"""
+What an agent knows of its pods, and how soon.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.cards import NodeCards, read_cards
+from gpufence.mode import Mode
+from gpufence.quantity import GIB, MIB
+from kube import PatchType, core
+from tests.builders import T4_BYTES, card, container, node_cards
+from tests.integration.agent.cluster.site import CARDS, known, wait_for
+
+if TYPE_CHECKING:
+    from agent.cluster import AgentCluster
+    from kube import JsonObject
+    from tests.integration.agent.cluster.site import Site
+
+KILL_SWITCH_SECONDS = 2.0
+
+
+def said(site: Site) -> str:
+    node = site.admin.get(core("nodes", site.node))
+    return str(node["metadata"].get("annotations", {}).get(names.CARDS, ""))
+
+
+def wait_for_mode(cluster: AgentCluster, uid: str, mode: Mode) -> None:
+    wait_for(lambda: cluster.pods().by_uid[uid].mode is mode or None, cluster)
+
+
+def test_a_pod_is_known_with_its_limit(site: Site, cluster: AgentCluster, fenced: str) -> None:
+    """
+    A pod that starts is known with its containers, its mode and its limit on each card.
+    """
+    made = site.add_pod(fenced)
+    pod = known(cluster, made["metadata"]["uid"])
+
+    assert Mode.EVICT is pod.mode
+    assert {"GPU-0": 3 * GIB, "GPU-1": 3 * GIB} == {
+        uuid: limit.limit_bytes for uuid, limit in pod.limits.items()
+    }
+    assert {"a": "main"} == pod.containers
+
+
+def test_nothing_new_is_nothing_new(site: Site, cluster: AgentCluster, fenced: str) -> None:
+    """
+    The very same pods are handed out while nothing has changed that matters.
+    """
+    made = site.add_pod(fenced)
+    known(cluster, made["metadata"]["uid"])
+    before = cluster.pods()
+    probe = {"status": {"message": "a new word that decides nothing"}}
+    site.admin.patch(core("namespaces", fenced, "pods", "a", "status"), probe, PatchType.MERGE)
+    made = site.add_pod(fenced, "b")
+    known(cluster, made["metadata"]["uid"])
+    after = cluster.pods()
+
+    assert after is cluster.pods()
+    assert after is not before
+    assert all(after.by_uid[uid] is pod for uid, pod in before.by_uid.items())
+
+
+def test_unfenced_pods_are_known(site: Site, cluster: AgentCluster, namespace: str) -> None:
+    """
+    A pod of a namespace without a mode is known, so that its memory has an owner.
+    """
+    uid = site.add_pod(namespace)["metadata"]["uid"]
+    pod = wait_for(lambda: cluster.pods().by_uid.get(uid), cluster)
+
+    assert pod.mode is None
+
+
+def test_modes_change_at_once(site: Site, cluster: AgentCluster, fenced: str) -> None:
+    """
+    A namespace's new word counts for the pods that run in it.
+    """
+    uid = site.add_pod(fenced)["metadata"]["uid"]
+    known(cluster, uid)
+    site.label(fenced, "observe")
+
+    wait_for_mode(cluster, uid, Mode.OBSERVE)
+
+
+def test_kill_switch(site: Site, cluster: AgentCluster, fenced: str) -> None:
+    """
+    The kill switch works within two seconds, and so does its loss.
+    """
+    uid = site.add_pod(fenced)["metadata"]["uid"]
+    known(cluster, uid)
+    delays = []
+    for said_mode, expected in (
+        ("observe", Mode.OBSERVE),
+        ("evict", Mode.EVICT),
+        (None, Mode.CAP),
+        ("evict", Mode.EVICT),
+        ("nonsense", Mode.CAP),
+        ("evict", Mode.EVICT),
+    ):
+        site.set_policy(said_mode)
+        begin = time.monotonic()
+        wait_for_mode(cluster, uid, expected)
+        delays.append(time.monotonic() - begin)
+
+    assert KILL_SWITCH_SECONDS > max(delays)
+    assert Mode.EVICT is cluster.status().highest
+
+
+def test_the_node_says_its_cards(site: Site, cluster: AgentCluster) -> None:
+    """
+    The Node says which cards it has and what its resources count in.
+    """
+    wait_for(lambda: cluster.status().published or None, cluster)
+    found = read_cards(said(site))
+
+    assert CARDS.cards == found.cards
+    assert ((names.GPUSHARE_MEMORY, "GiB"),) == found.units
+
+
+def test_a_later_look_at_the_same_cards(site: Site, cluster: AgentCluster) -> None:
+    """
+    The time of an observation alone is no reason to write.
+    """
+    wait_for(lambda: cluster.status().published or None, cluster)
+    before = said(site)
+    for second in range(3):
+        cluster.publish(NodeCards(CARDS.driver, f"2026-01-02T03:04:0{second}Z", CARDS.cards))
+
+    assert before == said(site)
+
+
+def test_an_edited_annotation(site: Site, cluster: AgentCluster) -> None:
+    """
+    Whoever edits what the Node says of its cards finds it put right.
+    """
+    wait_for(lambda: cluster.status().published or None, cluster)
+    right = said(site)
+    wrong = {"metadata": {"annotations": {names.CARDS: right.replace('"GiB"', '"MiB"')}}}
+    site.admin.patch(core("nodes", site.node), wrong, PatchType.MERGE)
+
+    assert wait_for(lambda: said(site) == right or None, cluster)
+
+
+def test_a_mebibyte_node(site: Site, cluster: AgentCluster, fenced: str) -> None:
+    """
+    Limits follow when the node begins to count in MiB, and when it stops to tell.
+    """
+    status = core("nodes", site.node, "status")
+
+    def offer(units: str | None) -> None:
+        offered: JsonObject = {names.GPUSHARE_MEMORY: units, names.GPUSHARE_COUNT: "2"}
+        body = {"status": {"capacity": offered, "allocatable": offered}}
+        site.admin.patch(status, body, PatchType.MERGE)
+
+    asked = container(**{names.GPUSHARE_MEMORY: "3000"})
+    uid = site.add_pod(fenced, containers=[asked])["metadata"]["uid"]
+    limits = []
+    for units in (str(2 * T4_BYTES // MIB), None):
+        offer(units)
+        wait_for(lambda: '"MiB"' in said(site) or None, cluster)
+        wait_for(lambda: cluster.pods().by_uid[uid].limits or None, cluster)
+        limits.append(cluster.pods().by_uid[uid].limits["GPU-0"].limit_bytes)
+    offer("30")
+    wait_for(lambda: '"GiB"' in said(site) or None, cluster)
+
+    assert [3000 * MIB, 3000 * MIB] == limits
+
+
+def test_a_card_more(site: Site, cluster: AgentCluster, fenced: str) -> None:
+    """
+    A card that appears has limits as the others do.
+    """
+    uid = site.add_pod(fenced)["metadata"]["uid"]
+    known(cluster, uid)
+    cluster.publish(node_cards(*CARDS.cards, card(2)))
+    more = wait_for(lambda: cluster.pods().by_uid[uid].limits.get("GPU-2"), cluster)
+    cluster.publish(CARDS)
+
+    assert 3 * GIB == more.limit_bytes

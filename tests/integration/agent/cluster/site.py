@@ -94,9 +94,7 @@ class Site:
         body = {"metadata": {"labels": {names.MODE: mode}}}
         self.admin.patch(core("namespaces", namespace), body, PatchType.MERGE)
 
-    def add_pod(
-        self, namespace: str, name: str = "a", *, running: bool = True, **more: Any
-    ) -> JsonObject:
+    def add_pod(self, namespace: str, name: str = "a", **more: Any) -> JsonObject:
         """
         Bind a pod to the node, running and ready as its kubelet would say.
         """
@@ -106,9 +104,7 @@ class Site:
             "metadata": {"name": name, "labels": {"app": "web"}, **more.pop("metadata", {})},
             "spec": {"containers": [gpushare()], "nodeName": self.node, **more},
         }
-        made = self.admin.post(core("namespaces", namespace, "pods"), body)
-        if not running:
-            return made
+        self.admin.post(core("namespaces", namespace, "pods"), body)
         status = {
             "phase": "Running",
             "conditions": [{"type": "Ready", "status": "True"}],
@@ -214,12 +210,12 @@ class Site:
 
 def known(cluster: AgentCluster, uid: str) -> PodOnNode:
     """
-    Wait until the agent knows a pod with its limit.
+    Wait until the agent knows a pod that runs, with its limit.
     """
 
     def find() -> PodOnNode | None:
         pod = cluster.pods().by_uid.get(uid)
-        return pod if pod is not None and pod.limits and pod.mode is not None else None
+        return pod if pod is not None and pod.limits and pod.mode and pod.containers else None
 
     return wait_for(find, cluster)
 

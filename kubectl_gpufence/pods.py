@@ -1,0 +1,206 @@
+"""
+PURE. What the API server says about a pod's GPU memory: what it declares, what was injected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.candidates import assigned_card, profile_of, wanted_resources
+from gpufence.dialects import Undeclared, Units, Unreadable
+from gpufence.errors import GpufenceError, UnknownVersionError
+from gpufence.limits import Limits, Place, read_limits
+from gpufence.nodes import usable_cards
+from gpufence.plan import Done, read_plan
+from gpufence.pods import Kind, read_pod
+from gpufence.shape import Object, as_object, as_text, as_texts, objects
+from gpufence.wishes import read_namespace, read_wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.nodes import GpuNode
+    from gpufence.plan import Plan
+    from gpufence.pods import Pod
+
+_NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """
+    The plan on a pod, or why it cannot be read; `newer` where a newer webhook wrote it.
+    """
+
+    plan: Plan | None = None
+    trouble: str = ""
+    newer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """
+    What a pod declares, as the agents reckon it, or why it declares nothing.
+    """
+
+    limit_bytes: int | None = None
+    dialect: str = ""
+    basis: str = ""
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPod:
+    """
+    A pod as the API server has it. `injected` is empty where the webhook never saw it, `owner` is
+    `Kind/name` of its controller.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    phase: str
+    owner: str
+    terminating: bool
+    injected: str
+    words: Words
+    declaration: Declaration
+    uses_gpu: bool
+    pod: Pod
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """
+        Return what the webhook reckoned with, else what the pod declares by itself.
+        """
+        plan = self.words.plan
+        if plan is not None and plan.limit_bytes is not None:
+            return plan.limit_bytes
+        return self.declaration.limit_bytes
+
+    @property
+    def told_bytes(self) -> int | None:
+        """
+        Return what all processes of the pod together were told they may allocate on a card.
+
+        Init containers are gone when the others run, and count only where they are all there is.
+        """
+        plan = self.words.plan
+        if plan is None:
+            return None
+        first = {item.name for item in self.pod.containers if item.kind is Kind.INIT}
+        caps = {
+            name: item.cap_bytes * item.processes
+            for name, item in plan.containers.items()
+            if item.cap_bytes is not None
+        }
+        lasting = [cap for name, cap in caps.items() if name not in first]
+        return sum(lasting) if lasting else max(caps.values(), default=None)
+
+    @property
+    def only_planned(self) -> bool:
+        """
+        Tell whether the figures of the plan are those of `observe`: worked out, not carried out.
+        """
+        plan = self.words.plan
+        settings = [] if plan is None else [s for c in plan.containers.values() for s in c.settings]
+        return any(item.done is Done.PLANNED for item in settings)
+
+    @property
+    def exact(self) -> bool:
+        """
+        Tell whether the values are those of the pod's own node.
+        """
+        return names.NODE in self.annotations
+
+
+def see_pod(raw: Object, node: GpuNode | None, namespace: Mapping[str, str] = _NOTHING) -> SeenPod:
+    """
+    Read a pod; `namespace` are its namespace's annotations, which count where no plan quotes them.
+
+    Raises:
+        InvalidError: it is no pod at all.
+    """
+    metadata = as_object(raw.get("metadata"), "metadata")
+    status = as_object(raw.get("status"), "status")
+    pod = read_pod(raw)
+    words = read_words(pod.annotations)
+    quoted = namespace if words.plan is None else words.plan.namespace
+    return SeenPod(
+        uid=as_text(metadata.get("uid"), "metadata.uid"),
+        namespace=as_text(metadata.get("namespace"), "metadata.namespace"),
+        name=as_text(metadata.get("name"), "metadata.name"),
+        node=pod.node_name,
+        phase=as_text(status.get("phase"), "status.phase"),
+        owner=owner_of(metadata),
+        terminating=metadata.get("deletionTimestamp") is not None,
+        injected=pod.annotations.get(names.INJECTED, ""),
+        words=words,
+        declaration=declaration_of(pod, node, quoted),
+        uses_gpu=bool(wanted_resources(pod)) or _names_gpu(pod.annotations),
+        pod=pod,
+        annotations=pod.annotations,
+    )
+
+
+def read_words(annotations: Mapping[str, str]) -> Words:
+    text = annotations.get(names.PLAN)
+    if text is None:
+        return Words()
+    try:
+        return Words(plan=read_plan(text))
+    except UnknownVersionError as error:
+        return Words(trouble=str(error), newer=True)
+    except GpufenceError as error:
+        return Words(trouble=str(error))
+
+
+def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str]) -> Declaration:
+    """
+    Work out what a pod declares, on the smallest card of its node that it may meet.
+    """
+    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
+    cards = () if node is None else usable_cards(node, profile_of(pod), assigned_card(pod))
+    place = Place(
+        units=Units() if node is None else node.units,
+        card_bytes=min((card.memory_bytes for card in cards), default=None),
+    )
+    found = read_limits(pod, wishes, read_namespace(namespace), place)
+    if isinstance(found, Limits):
+        why = "" if found.limit_bytes is not None else "the size of its card is not known"
+        return Declaration(found.limit_bytes, str(found.dialect), found.basis, why)
+    return Declaration(why_not=why_not(found))
+
+
+def why_not(found: Undeclared | Unreadable) -> str:
+    return found.reason if isinstance(found, Undeclared) else found.problem.sentence
+
+
+def owner_of(metadata: Object) -> str:
+    """
+    Name the controller of an object as `Kind/name`.
+    """
+    field = "metadata.ownerReferences"
+    for item in objects(metadata.get("ownerReferences"), field):
+        if item.get("controller") is True:
+            kind = as_text(item.get("kind"), f"{field}.kind")
+            return f"{kind}/{as_text(item.get('name'), f'{field}.name')}"
+    return ""
+
+
+def labels_of(raw: Object) -> Mapping[str, str]:
+    metadata = as_object(raw.get("metadata"), "metadata")
+    return as_texts(metadata.get("labels"), "metadata.labels")
+
+
+def _names_gpu(annotations: Mapping[str, str]) -> bool:
+    """
+    Tell whether annotations alone make it a pod of ours.
+    """
+    return any(key == names.INJECTED or key in names.KAI_KEYS for key in annotations) or any(
+        key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in annotations
+    )

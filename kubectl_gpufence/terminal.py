@@ -1,0 +1,75 @@
+"""
+Where the answers go: what the place can show, and how it is written to.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from kubectl_gpufence.table import WIDTH, Look
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """
+    Standard output and error, which need be no terminals at all.
+    """
+
+    out: TextIO
+    err: TextIO
+    look: Look
+
+    def lines(self, lines: Iterable[str]) -> None:
+        self.out.write("".join(f"{line}\n" for line in lines))
+        self.out.flush()
+
+    def json(self, value: object) -> None:
+        self.out.write(json.dumps(value, indent=2) + "\n")
+        self.out.flush()
+
+    def notes(self, notes: Iterable[str]) -> None:
+        """
+        Say aside what is missing from an answer, so that pipes carry the answer alone.
+        """
+        for note in notes:
+            self.err.write(f"note: {note}\n")
+        self.err.flush()
+
+    def clear(self) -> None:
+        """
+        Begin a new page; a file or a pipe gets an empty line.
+        """
+        self.out.write(_CLEAR if self.out.isatty() else "\n")
+
+
+def terminal_for(out: TextIO, err: TextIO, environ: Mapping[str, str]) -> Terminal:
+    """
+    Find out what the place can show. https://no-color.org says what switches colours off.
+    """
+    is_terminal = out.isatty()
+    plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+    return Terminal(
+        out=out,
+        err=err,
+        look=Look(
+            width=max(shutil.get_terminal_size((WIDTH, 24)).columns, 80) if is_terminal else None,
+            colour=is_terminal and not plain,
+            unicode=_writes_unicode(out),
+        ),
+    )
+
+
+def _writes_unicode(out: TextIO) -> bool:
+    try:
+        "█…".encode(out.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True

@@ -12,3 +12,10 @@ def boottime() -> float:
     Return the seconds of CLOCK_BOOTTIME, which nobody can set and which goes on in suspension.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def timestamp() -> str:
+    """
+    Return the time of day in UTC as Kubernetes writes it.
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

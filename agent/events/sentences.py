@@ -27,6 +27,7 @@ from gpufence.mode import Mode
 
 if TYPE_CHECKING:
     from agent.model.decision import Brake, CardFinding, ContainerExcess, Ineffective, Verdict
+    from gpufence.cards import Card
 
 _LESS_OR_MORE = f"let the framework use less, or raise {names.MEMORY} or the requested amount"
 
@@ -146,6 +147,16 @@ def nvml_unavailable(node: str, trouble: str, stale_seconds: float) -> Notice:
         node,
         f"GPU memory has not been measured for {seconds(stale_seconds)}: {clipped(trouble)}; "
         "nobody is evicted meanwhile; see the agent's log and the driver on the node",
+    )
+
+
+def card_unavailable(node: str, card: Card, trouble: str, stale_seconds: float) -> Notice:
+    return _on_node(
+        names.NVML_UNAVAILABLE,
+        node,
+        f"memory of {card_words(card)} has not been measured for {seconds(stale_seconds)}: "
+        f"{clipped(trouble)}; nobody on it is evicted meanwhile; see nvidia-smi on the node",
+        topic=card.uuid,
     )
 
 

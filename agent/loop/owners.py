@@ -1,0 +1,126 @@
+"""
+PURE. What the pods of each owner did on this node since the agent started: the ground for a report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.model.decision import Decision, Verdict
+    from agent.model.memory import Lineage
+    from agent.model.pod import PodOnNode, PodsOnNode
+    from agent.model.use import NodeUse, PodUse
+
+MOST_OWNERS: Final = 512
+"""
+More than have GPU pods on a node in weeks; who has been away for longest is forgotten first.
+"""
+_SEEN_SECONDS: Final = 60.0  # how exactly it is known when an owner was seen last
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerTally:
+    """
+    One owner; `seen_at` is when any of its pods last held memory, to a minute.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+    limit_bytes: int | None = None
+    peak_bytes: int = 0
+    over_seconds: float = 0.0
+    processes: int = 0
+    injected: bool = True
+    pods: int = 0
+    evictions: int = 0
+    seen_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """
+    All owners by lineage, and the pods that have been counted and are still there.
+    """
+
+    owners: Mapping[Lineage, OwnerTally] = field(default_factory=dict)
+    counted: frozenset[str] = frozenset()
+    at: float | None = None
+
+
+NO_LEDGER = Ledger()
+
+
+def entered(
+    ledger: Ledger, use: NodeUse, pods: PodsOnNode, decision: Decision, most_seconds: float
+) -> Ledger:
+    """
+    Enter one tick. Time over since the last one counts up to `most_seconds`: nobody looked longer.
+    """
+    now = decision.at
+    seconds = 0.0 if ledger.at is None else min(max(now - ledger.at, 0.0), most_seconds)
+    owners = dict(ledger.owners)
+    counted = {uid for uid in ledger.counted if uid in pods.by_uid}
+    for card in use.cards.values():
+        for uid, item in card.pods.items():
+            pod = pods.by_uid.get(uid)
+            if pod is not None:
+                _seen(owners, pod, now, new=uid not in counted)
+                _peak(owners, pod, item)
+                counted.add(uid)
+    for verdict in decision.verdicts:
+        if verdict.limit_bytes is not None:
+            _limit(owners, verdict)
+    for lineage in {item.pod.lineage for item in decision.verdicts if item.over} & owners.keys():
+        past = owners[lineage]
+        owners[lineage] = replace(past, over_seconds=past.over_seconds + seconds)
+    return Ledger(_bounded(owners), frozenset(counted), now)
+
+
+def evicted(ledger: Ledger, pod: PodOnNode) -> Ledger:
+    """
+    Enter an eviction that was accepted.
+    """
+    past = ledger.owners.get(pod.lineage)
+    if past is None:
+        return ledger
+    more = {pod.lineage: replace(past, evictions=past.evictions + 1)}
+    return replace(ledger, owners={**ledger.owners, **more})
+
+
+def _seen(owners: dict[Lineage, OwnerTally], pod: PodOnNode, now: float, *, new: bool) -> None:
+    lineage = pod.lineage
+    past = owners.get(lineage)
+    if past is None:
+        made_by = pod.controller
+        kind, name = ("Pod", pod.name) if made_by is None else (made_by.kind, made_by.name)
+        past = OwnerTally(pod.namespace, kind, name)
+    elif not new and now - past.seen_at < _SEEN_SECONDS:
+        return
+    pods = past.pods + (1 if new else 0)
+    owners[lineage] = replace(past, pods=pods, injected=pod.injected, seen_at=now)
+
+
+def _limit(owners: dict[Lineage, OwnerTally], verdict: Verdict) -> None:
+    past = owners.get(verdict.pod.lineage)
+    if past is not None and past.limit_bytes != verdict.limit_bytes:
+        owners[verdict.pod.lineage] = replace(past, limit_bytes=verdict.limit_bytes)
+
+
+def _peak(owners: dict[Lineage, OwnerTally], pod: PodOnNode, use: PodUse) -> None:
+    past = owners[pod.lineage]
+    peak = max(past.peak_bytes, use.used_bytes or 0)
+    processes = max(past.processes, len(use.processes))
+    if (peak, processes) != (past.peak_bytes, past.processes):
+        owners[pod.lineage] = replace(past, peak_bytes=peak, processes=processes)
+
+
+def _bounded(owners: dict[Lineage, OwnerTally]) -> dict[Lineage, OwnerTally]:
+    if len(owners) <= MOST_OWNERS:
+        return owners
+    latest = sorted(owners.items(), key=lambda pair: (pair[1].seen_at, pair[0]))
+    return dict(latest[-MOST_OWNERS:])

@@ -1,0 +1,199 @@
+"""
+Put the agent together from its settings: everything is built here, once, and handed down.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+import threading
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from agent.alone import NoCluster
+from agent.clock import boottime, timestamp
+from agent.cluster import AgentCluster, ClusterSettings, Impersonation
+from agent.kill import LastResort
+from agent.logs import start_logging
+from agent.loop import Hands, Loop, Pace, Ports, Rules
+from agent.metrics import page
+from agent.model.about import About
+from agent.nvml.sampler import Sampler
+from agent.procfs.lookup import Lookup
+from agent.settings import STATUS_LISTEN, read_agent_settings
+from agent.snapshot import snapshot_of
+from agent.status.pages import JSON, Page, health_page
+from agent.status.server import StatusServer, listen
+from agent.version import version
+from gpufence.exposition import CONTENT_TYPE
+from gpufence.names import SETTING_PREFIX
+from gpufence.settings import Reader
+from gpufence.snapshot import write_snapshot
+from kube import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from agent.settings import AgentSettings
+    from agent.status.request import Reply
+    from kube import ClientSettings
+
+STUCK_SECONDS: Final = 60.0
+"""
+Without one look ending for so long the agent says that it has to be restarted. What NVML does is no
+reason: the loop goes on without it, and a restart would wait for the same driver.
+"""
+_STEP_SECONDS = 0.5
+_LAST_TICK_SECONDS = 1.0
+_LAST_ACT_SECONDS = 0.5
+_log = logging.getLogger(__name__)
+
+
+def run(environ: Mapping[str, str], access: ClientSettings) -> None:
+    """
+    Measure and act until told to end; `access` is the way to the cluster, if there shall be one.
+
+    Raises GpufenceError, before the first socket opens, for settings that cannot work.
+    """
+    reader = Reader(environ)
+    settings = read_agent_settings(reader, needs_node=True)
+    reader.check()
+    start_logging(settings.log_level)
+    _log.info("settings", extra={"fields": settings.shown()})
+    for name in reader.unknown(SETTING_PREFIX):
+        _log.warning("%s is no setting of the agent; see gpufence-agent --help", name)
+    with ExitStack() as undo:
+        listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen))
+        cluster = NoCluster() if settings.cluster == "none" else _cluster(settings, access)
+        program = Program(settings, cluster)
+        server = StatusServer(listener, program.pages, boottime)
+        with _told_to_end() as told:
+            program.start()
+            undo.callback(program.stop)
+            server.start()
+            undo.callback(server.close)
+            _log.info("serving", extra={"fields": {"statusListen": server.address}})
+            # In steps: a signal that another thread was given does not wake an endless wait.
+            while not told.wait(_STEP_SECONDS):
+                pass
+    _log.info("ended")
+
+
+class Program:
+    """
+    The parts that run together, and what they say of themselves.
+    """
+
+    def __init__(self, settings: AgentSettings, cluster: AgentCluster | NoCluster) -> None:
+        policy = settings.policy
+        self._settings = settings
+        self._cluster = cluster
+        self._cards = Sampler(settings.sampler)
+        # The thread that acts has a lookup of its own.
+        kill = LastResort(Lookup(settings.proc))
+        self._hands = Hands(cluster.carry_out, kill, boottime, policy.gap_seconds)
+        ports = Ports(self._cards, Lookup(settings.proc), cluster, boottime, timestamp)
+        rules = Rules(
+            node=settings.node,
+            policy=policy,
+            damping=settings.damping,
+            unmeasured_seconds=settings.unmeasured_seconds,
+        )
+        self._loop = Loop(ports, rules, self._hands)
+        self._pace = Pace(
+            self._loop.tick, self._loop.skip, self._cards.close, policy.interval_seconds, boottime
+        )
+        self._about = About(
+            node=settings.node,
+            version=version(),
+            started=timestamp(),
+            gap_seconds=policy.gap_seconds + settings.sampler.deadline_seconds,
+        )
+
+    @property
+    def pages(self) -> dict[str, Callable[[], Reply]]:
+        return {
+            "/healthz": health_page(self.trouble),
+            "/metrics": Page(CONTENT_TYPE, self._metrics, boottime),
+            "/v1/snapshot": Page(JSON, self._snapshot, boottime),
+        }
+
+    def start(self) -> None:
+        if isinstance(self._cluster, AgentCluster):
+            self._cluster.start()
+        self._hands.start()
+        # What is there now stays; looking over it again and again would only cost time.
+        gc.collect()
+        gc.freeze()
+        self._pace.start()
+
+    def stop(self) -> None:
+        """
+        End within a second or two. A look that hangs is left behind: its child dies with us.
+        """
+        if not self._pace.stop(_LAST_TICK_SECONDS):
+            _log.warning("the last look has not ended; it is left behind")
+        self._hands.close(_LAST_ACT_SECONDS)
+        if isinstance(self._cluster, AgentCluster):
+            self._cluster.close()
+
+    def trouble(self) -> str:
+        """
+        Say what only a restart would cure.
+        """
+        silence = self._pace.silence_seconds
+        if silence <= STUCK_SECONDS + self._settings.policy.interval_seconds:
+            return ""
+        return f"no look at the cards has ended for {silence:.0f} s: the agent's loop hangs"
+
+    def _metrics(self) -> str:
+        return page(self._loop.moment, self._now(), boottime())
+
+    def _snapshot(self) -> str:
+        said = snapshot_of(self._loop.moment, self._now(), boottime(), timestamp())
+        return write_snapshot(said) + "\n"
+
+    def _now(self) -> About:
+        cluster = self._cluster
+        status = cluster.status() if isinstance(cluster, AgentCluster) else None
+        return replace(self._about, cluster=status, restarts=self._cards.restarts)
+
+
+def _cluster(settings: AgentSettings, access: ClientSettings) -> AgentCluster:
+    """
+    Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none.
+    """
+    return AgentCluster(connect(access), cluster_settings(settings))
+
+
+def cluster_settings(settings: AgentSettings) -> ClusterSettings:
+    return ClusterSettings(
+        node=settings.node,
+        impersonation=Impersonation(settings.impersonation),
+        exempt_namespaces=settings.exempt_namespaces,
+        units=settings.units,
+        eviction_grace_seconds=settings.policy.eviction_grace_seconds,
+    )
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """
+    Set an event at SIGTERM and SIGINT; a second signal does what it did before.
+    """
+    told = threading.Event()
+
+    def end(number: int, _frame: object) -> None:
+        _log.info("%s: ending", signal.Signals(number).name)
+        told.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    ways = (signal.SIGTERM, signal.SIGINT)
+    before = {way: signal.signal(way, end) for way in ways}
+    try:
+        yield told
+    finally:
+        for way, handler in before.items():
+            signal.signal(way, handler)

@@ -1,0 +1,124 @@
+"""
+A page of metrics in the text format of Prometheus, from values.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metric(Protocol):
+    """
+    Anything that has lines on the page.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def help(self) -> str: ...
+
+    def samples(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """
+        Yield suffix of the name, labels and value; what is unknown has no line.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """
+    A counter or gauge: a value for each combination of labels; None, unknown, has no line.
+    """
+
+    name: str
+    kind: str
+    help: str
+    values: tuple[tuple[Mapping[str, str], float | None], ...] = ()
+
+    def samples(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        for labels, value in self.values:
+            if value is not None:
+                yield "", labels, value
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """
+    How many values fell under each bound; the last count is of those above all bounds.
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...] = ()
+    sum: float = 0.0
+
+    def observed(self, value: float) -> Distribution:
+        """
+        Return the distribution with one value more.
+        """
+        counts = list(self.counts or (0,) * (len(self.bounds) + 1))
+        counts[bisect_left(self.bounds, value)] += 1
+        return replace(self, counts=tuple(counts), sum=self.sum + value)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """
+    A distribution with a name.
+    """
+
+    name: str
+    help: str
+    values: Distribution
+    kind: str = field(default="histogram", init=False)
+
+    def samples(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        bounds = (*self.values.bounds, math.inf)
+        totals = list(accumulate(self.values.counts or (0,) * len(bounds)))
+        for bound, total in zip(bounds, totals, strict=True):
+            yield "_bucket", {"le": _number(bound)}, total
+        yield "_sum", {}, self.values.sum
+        yield "_count", {}, totals[-1]
+
+
+def write_page(metrics: Iterable[Metric]) -> str:
+    """
+    Write all metrics as one page.
+    """
+    lines: list[str] = []
+    for metric in metrics:
+        lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
+        lines += [
+            f"{metric.name}{suffix}{_labels(labels)} {_number(value)}"
+            for suffix, labels, value in metric.samples()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    inner = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
+    return "{" + inner + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    if value == math.inf:
+        return "+Inf"
+    return str(int(value)) if value == int(value) else repr(value)

@@ -72,6 +72,11 @@ class ClusterSettings:
     Events that wait for the API server; more are dropped.
     """
 
+    remembered_events: int = 1024
+    """
+    Events whose count may still rise; an Event itself lives for an hour.
+    """
+
     event_attempts: int = 5
     """
     How often one Event is tried while the API server is away, before it is dropped.

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PASSING: Final = (UnreachableError, ThrottledError, ServerError)
-_REMEMBERED: Final = 1024
-"""Events that may still be counted up; an Event itself lives for an hour."""
 
 
 class Writer:
@@ -150,7 +148,7 @@ class Writer:
                 timeout_seconds=self._settings.request_seconds,
             )
         self._known[item.serial] = new
-        while len(self._known) > _REMEMBERED:
+        while len(self._known) > self._settings.remembered_events:
             self._known.popitem(last=False)
 
     def _complain(self, item: Create | Patch, error: KubeError) -> None:

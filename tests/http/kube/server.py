@@ -55,6 +55,7 @@ class Exchange(BaseHTTPRequestHandler):
     """
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits 40 ms for the client's delayed ACK
     server: _Server
 
     def setup(self) -> None:

@@ -1,0 +1,174 @@
+"""
+As whom an agent acts, and how far it believes what it knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.cluster import Identity, Impersonation
+from gpufence.mode import Mode
+from kube import WatchSettings
+from tests.http.agent.cluster.builders import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    POLICIES,
+    QUICK,
+    agent_of,
+    by_user,
+    listing,
+    pod,
+    policy,
+    refusal,
+    this_node,
+    wait_for,
+)
+from tests.http.kube.server import cut
+
+if TYPE_CHECKING:
+    from tests.http.kube.server import ApiServer
+
+FORBIDDEN = refusal(403, "Forbidden")
+
+
+def test_older_kubernetes(server: ApiServer) -> None:
+    """
+    Where the node's identity is refused but the own one may list pods, that one acts.
+    """
+    for path, item in ((PODS, pod()), (NODES, this_node())):
+        server.on(f"GET {path}", by_user(FORBIDDEN, listing(item)))
+    with agent_of(server, impersonation=Impersonation.AUTO) as agent:
+        identity = agent.status().identity
+
+    assert Identity.PLAIN is identity
+    assert all("impersonate-user" not in seen.headers for seen in server.seen(f"WATCH {PODS}"))
+
+
+def test_newer_kubernetes(server: ApiServer) -> None:
+    """
+    Where the node's identity may list pods, it acts, whatever the own one may.
+    """
+    with agent_of(server, impersonation=Impersonation.AUTO) as agent:
+        identity = agent.status().identity
+
+    assert Identity.IMPERSONATING is identity
+    assert "system:node:node-1" == server.seen(f"WATCH {PODS}")[0].headers["impersonate-user"]
+
+
+def test_trouble_is_no_refusal(server: ApiServer) -> None:
+    """
+    An API server that breaks off does not make the agent fall back to wider rights.
+    """
+    server.on(f"GET {PODS}", cut(), cut(), refusal(500), listing(pod()))
+    with agent_of(server, impersonation=Impersonation.AUTO) as agent:
+        identity = agent.status().identity
+
+    assert Identity.IMPERSONATING is identity
+
+
+def test_nobody_may(server: ApiServer) -> None:
+    """
+    An agent without any rights says what to apply, and goes on once it has some.
+    """
+    server.on(f"GET {PODS}", FORBIDDEN)
+    with agent_of(server, wait=False, impersonation=Impersonation.AUTO) as agent:
+        wait_for(lambda: "rbac.yaml" in agent.status().trouble, agent)
+        before = agent.status()
+        server.on(f"GET {PODS}", listing(pod()))
+        wait_for(lambda: agent.pods().fresh, agent)
+
+    assert Identity.UNKNOWN is before.identity
+    assert not before.synced
+
+
+@pytest.mark.parametrize("path", [PODS, NODES, NAMESPACES, POLICIES])
+def test_everything_must_have_been_read(server: ApiServer, path: str) -> None:
+    """
+    What is known is not acted on before everything has been read once.
+    """
+    server.on(f"GET {path}", FORBIDDEN)
+    with agent_of(server, wait=False) as agent:
+        wait_for(lambda: bool(agent.status().trouble), agent)
+        before = agent.pods()
+        server.on(f"GET {path}", listing())
+        wait_for(lambda: agent.pods().fresh, agent)
+
+    assert not before.fresh
+
+
+def test_no_kill_switch(server: ApiServer) -> None:
+    """
+    Without the kill switch nobody is evicted.
+    """
+    server.on(f"GET {POLICIES}", listing())
+    with agent_of(server) as agent:
+        modes = {item.mode for item in agent.pods().by_uid.values()}
+        highest = agent.status().highest
+
+    assert Mode.CAP is highest
+    assert {Mode.CAP} == modes
+
+
+def test_a_kill_switch_that_cannot_be_read_any_more(server: ApiServer) -> None:
+    """
+    Losing the right to read the kill switch makes all that is known stale.
+    """
+    server.on(f"GET {POLICIES}", listing(policy()), FORBIDDEN)
+    server.on(f"WATCH {POLICIES}", FORBIDDEN)
+    with agent_of(server, wait=False, outage_seconds=0.1) as agent:
+        wait_for(lambda: agent.status().synced and not agent.pods().fresh, agent)
+        wait_for(lambda: "policy: " in agent.status().trouble, agent)
+        silence = agent.status().silence_seconds
+
+    assert silence is not None
+    assert silence > 0.1
+
+
+def test_half_open_connections(server: ApiServer) -> None:
+    """
+    Silence makes what is known stale, though nothing has failed.
+    """
+    with agent_of(server, silence_seconds=0.3) as agent:
+        wait_for(lambda: not agent.pods().fresh, agent)
+        trouble = agent.status().trouble
+
+    assert "" == trouble
+
+
+def test_quiet_watches_are_opened_anew(server: ApiServer) -> None:
+    """
+    A cluster in which nothing happens stays fresh.
+    """
+    watching = WatchSettings(silence_seconds=0.1, settled_seconds=0.0, backoff=QUICK)
+    with agent_of(server, silence_seconds=5.0, watching=watching) as agent:
+        for path in (PODS, NODES, NAMESPACES, POLICIES):
+            server.wait_for(f"WATCH {path}", 5)
+        fresh = agent.pods().fresh
+
+    assert fresh
+
+
+def test_an_unreadable_pod(server: ApiServer) -> None:
+    """
+    A pod that cannot be read is left out, and no reason to stop.
+    """
+    broken = pod(uid="broken", name=7)
+    server.on(f"GET {PODS}", listing(broken, pod()))
+    with agent_of(server) as agent:
+        known = agent.pods().by_uid
+
+    assert [pod()["metadata"]["uid"]] == list(known)
+
+
+def test_closing_what_was_never_started(server: ApiServer) -> None:
+    """
+    A cluster part that never finds out who it is can be closed at once.
+    """
+    server.on(f"GET {PODS}", FORBIDDEN)
+    with agent_of(server, wait=False, impersonation=Impersonation.AUTO) as agent:
+        wait_for(lambda: bool(agent.status().trouble), agent)
+
+    assert not agent.pods().fresh

@@ -63,6 +63,14 @@ def main() -> int:
     try:
         if command == "run":
             return _run(arguments)
+        if command == "snapshot":
+            from agent.once import main as snapshot  # noqa: PLC0415 (each loads what it needs)
+
+            return snapshot(arguments, os.environ, sys.stdout)
+        if command == "check":
+            from agent.check import main as check  # noqa: PLC0415 (each loads what it needs)
+
+            return check(arguments, os.environ, sys.stdout)
     except GpufenceError as error:
         print(f"gpufence-agent: {error}", file=sys.stderr)
         return _WRONG

@@ -174,6 +174,7 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
         impersonation=Impersonation(settings.impersonation),
         exempt_namespaces=settings.exempt_namespaces,
         units=settings.units,
+        system_namespace=settings.namespace,
         eviction_grace_seconds=settings.policy.eviction_grace_seconds,
     )
 

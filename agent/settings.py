@@ -26,6 +26,7 @@ CLUSTER: Final = "GPUFENCE_CLUSTER"
 LOG_LEVEL: Final = "GPUFENCE_LOG_LEVEL"
 PROC: Final = "GPUFENCE_PROC"
 IMPERSONATION: Final = "GPUFENCE_IMPERSONATION"
+NAMESPACE: Final = "GPUFENCE_NAMESPACE"
 EXEMPT_NAMESPACES: Final = "GPUFENCE_EXEMPT_NAMESPACES"
 UNMEASURED_SECONDS: Final = "GPUFENCE_UNMEASURED_SECONDS"
 
@@ -69,6 +70,11 @@ class AgentSettings:
     Whether the agent acts as its own node, which takes Kubernetes 1.36.
     """
 
+    namespace: str = names.SYSTEM_NAMESPACE
+    """
+    Where the kill switch is, the ConfigMap gpufence-policy.
+    """
+
     exempt_namespaces: frozenset[str] = frozenset(_EXEMPT.split(","))
     """
     Namespaces in which nobody is ever evicted, whatever their labels say.
@@ -106,6 +112,7 @@ HELP: Final = {
     LOG_LEVEL: "debug, info, warning or error (info)",
     PROC: "where processes are looked up (/proc)",
     IMPERSONATION: "act as the own Node: auto, on or off (auto)",
+    NAMESPACE: f"where the ConfigMap {names.POLICY_CONFIGMAP} is ({names.SYSTEM_NAMESPACE})",
     EXEMPT_NAMESPACES: f"where nobody is ever evicted ({_EXEMPT})",
     names.GPUSHARE_UNIT: "unit of aliyun.com/gpu-mem where the Node leaves it open (GiB)",
     names.VOLCANO_FACTOR: "--gpu-memory-factor of Volcano's device plugin (1)",
@@ -128,6 +135,7 @@ def read_agent_settings(reader: Reader, *, needs_node: bool = False) -> AgentSet
         log_level=reader.choice(LOG_LEVEL, default.log_level, LEVELS),
         proc=reader.text(PROC, default.proc),
         impersonation=reader.choice(IMPERSONATION, default.impersonation, IMPERSONATIONS),
+        namespace=reader.text(NAMESPACE, default.namespace),
         exempt_namespaces=frozenset(reader.items(EXEMPT_NAMESPACES, _EXEMPT)),
         unmeasured_seconds=reader.seconds(
             UNMEASURED_SECONDS, default.unmeasured_seconds, most=3600.0

@@ -1,0 +1,78 @@
+"""
+What the driver says, and whether its processes are ours to find.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.check.finding import fine, missing, warning
+from agent.once.look import first_sample
+
+if TYPE_CHECKING:
+    from agent.check.finding import Finding
+    from agent.model.sample import CardSample, Sample
+    from agent.nvml.settings import SamplerSettings
+    from agent.ports import Cards, Processes
+
+_NO_NVML = (
+    "give the agent's pod the runtime class nvidia and NVIDIA_VISIBLE_DEVICES=all, "
+    "or set GPUFENCE_NVML_LIBRARY; nvidia-smi on the node says whether the driver is well"
+)
+
+
+def check_cards(cards: Cards, settings: SamplerSettings, processes: Processes) -> list[Finding]:
+    """
+    Look at the cards once; `processes` knows who lives.
+    """
+    sample = first_sample(cards, settings)
+    found = [_nvml(sample)]
+    for item in sample.cards:
+        if item.memory is not None or item.processes is not None:
+            found += _card(item, processes)
+    return found
+
+
+def _nvml(sample: Sample) -> Finding:
+    if sample.trouble:
+        return missing("NVML", sample.trouble, _NO_NVML)
+    return fine("NVML", f"driver {sample.driver}, cards: {len(sample.cards)}")
+
+
+def _card(item: CardSample, processes: Processes) -> list[Finding]:
+    subject = f"card {item.card.index}"
+    if item.trouble or item.processes is None:
+        trouble = item.trouble or "its processes cannot be listed"
+        return [missing(subject, trouble, "nobody on it is evicted; see nvidia-smi on the node")]
+    listed = item.processes.processes
+    pids = [process.pid for process in listed]
+    living = processes.occupants(pids)
+    text = f"{item.card.model}, {len(pids)} process{'' if len(pids) == 1 else 'es'}"
+    found = []
+    if pids and not living:
+        found.append(
+            missing(
+                subject,
+                f"{text}, none of which is alive under these PIDs",
+                "set hostPID: true, and GPUFENCE_PROC to the host's /proc",
+            )
+        )
+    elif any(process.used_bytes is None for process in listed):
+        found.append(
+            warning(
+                subject,
+                f"{text}, of which the driver does not say how much they hold",
+                "pods on it are shown, never evicted",
+            )
+        )
+    elif item.mps:
+        found.append(
+            warning(
+                subject,
+                f"{text}, shared by MPS: nobody can tell its clients' memory apart",
+                "pods on it are reported, never evicted; MPS has limits of its own",
+            )
+        )
+    else:
+        found.append(fine(subject, text))
+    return found

@@ -1,0 +1,127 @@
+"""
+What the kernel lets the agent see: processes by their host PIDs, and whose they are.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agent.check.finding import fine, missing, warning
+from agent.clock import boottime
+from agent.procfs.lookup import Lookup
+
+if TYPE_CHECKING:
+    from agent.check.finding import Finding
+
+INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
+"""The kernel gives the first PID namespace this number on every machine."""
+
+CAP_KILL: Final = 5
+MOST_PIDS: Final = 20_000
+_SHOWN = 120
+_START_SLACK_SECONDS = 2.0
+
+
+def check_pid_namespace(own: str = "/proc/self/ns/pid") -> Finding:
+    subject = "PID namespace"
+    try:
+        found = os.readlink(own)  # noqa: PTH115 - the text of the link is the answer
+    except OSError as error:
+        return warning(subject, f"{own} cannot be read: {error.strerror}", "mount /proc")
+    if found == INITIAL_PID_NAMESPACE:
+        return fine(subject, "the host's")
+    return missing(
+        subject,
+        f"{found} is not the host's: drivers name processes by PIDs that mean nothing here",
+        "set hostPID: true in the agent's pod; in a node that is itself a container (kind, k3d) "
+        "this cannot be had, and drivers from 535 on may hide processes there",
+    )
+
+
+def check_clock(proc: str) -> Finding:
+    """
+    Compare our own start with the clock: in a time namespace every process would seem too young.
+    """
+    subject = "clock"
+    me = Lookup(proc).look(os.getpid())
+    if me is None:
+        return warning(
+            subject,
+            f"{proc} does not show this process itself",
+            "GPUFENCE_PROC must be the /proc of the host's PID namespace",
+        )
+    if me.started_by > boottime() + _START_SLACK_SECONDS:
+        return missing(
+            subject,
+            "processes seem to start in the future: this is a time namespace",
+            "run the agent in the host's time namespace",
+        )
+    return fine(subject, "processes are dated as the kernel does")
+
+
+def check_cgroups(proc: str) -> Finding:
+    """
+    Look at all processes: on a node at least some belong to pods, the agent's own among them.
+    """
+    subject = "processes and pods"
+    try:
+        pids = [int(name) for name in os.listdir(proc) if name.isdecimal()][:MOST_PIDS]  # noqa: PTH208 - names are all that is wanted
+    except OSError as error:
+        return missing(
+            subject, f"{proc} cannot be read: {error.strerror}", "mount it or set GPUFENCE_PROC"
+        )
+    occupants = Lookup(proc, most_remembered=MOST_PIDS).occupants(pids)
+    owners = [item.owner for item in occupants.values() if item.owner is not None]
+    pods = {owner.pod_uid for owner in owners if owner.pod_uid}
+    containers = {owner.container_id for owner in owners if owner.container_id}
+    if containers:
+        of = f"{len(containers)} containers of {len(pods)} pods"
+        return fine(subject, f"{len(pids)} processes, among them those of {of}")
+    if pids and not occupants:
+        return missing(
+            subject,
+            f"none of {len(pids)} processes can be read",
+            "mount /proc without hidepid, or run the agent as root with CAP_SYS_PTRACE; "
+            "where SELinux confines it, give its pod the type spc_t",
+        )
+    return missing(
+        subject,
+        f"{len(pids)} processes, none of a container gpufence recognises; {_sample(proc)}",
+        "run this on a node, in the agent's pod; if it is one, report the line above: its "
+        "container runtime names cgroups in a way of its own",
+    )
+
+
+def check_kill(*, wanted: bool, status: str = "/proc/self/status") -> Finding:
+    """
+    Look for the capability, where the operator relies on it.
+    """
+    subject = "last-resort kill"
+    if not wanted:
+        return fine(subject, "not enabled, so no capability is needed")
+    if _capabilities(status) >> CAP_KILL & 1:
+        return fine(subject, "enabled, and the agent may signal processes of others")
+    return missing(
+        subject,
+        "enabled, but the agent may not signal processes of others",
+        "add the capability KILL and run as root, as deploy/components/last-resort-kill does",
+    )
+
+
+def _capabilities(status: str) -> int:
+    try:
+        lines = Path(status).read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return 0
+    found = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
+    return int(found, 16)
+
+
+def _sample(proc: str) -> str:
+    try:
+        text = Path(proc, "self", "cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = "nothing"
+    return f"/proc/self/cgroup says {text.strip()[:_SHOWN]!r}"

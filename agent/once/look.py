@@ -1,0 +1,101 @@
+"""
+One look without a loop around it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from agent.attribute import attribute
+from agent.clock import boottime, timestamp
+from agent.judge import judge
+from agent.loop.moment import Look, Moment
+from agent.model.about import About
+from agent.model.memory import Memory
+from agent.model.pod import PodOnNode, pods_on_node
+from agent.model.policy import Policy
+from agent.nvml.sampler import Sampler
+from agent.once.named import names_of_pods
+from agent.procfs.lookup import Lookup
+from agent.snapshot import snapshot_of
+from agent.version import version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from agent.model.owner import Occupant
+    from agent.model.sample import Sample
+    from agent.nvml.settings import SamplerSettings
+    from agent.ports import Cards
+    from agent.settings import AgentSettings
+    from gpufence.snapshot import Snapshot
+
+_WHOLE = 0.9
+_SHORT_ID = 12
+_NO_PAUSE = Policy(start_pause_seconds=0.0)
+
+
+def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
+    """
+    Say what is on the cards now. Nobody is judged: there are no limits without a cluster.
+    """
+    started, started_at = timestamp(), boottime()
+    cards = Sampler(settings.sampler)
+    try:
+        sample = first_sample(cards, settings.sampler)
+    finally:
+        cards.close()
+    listed = (item.processes for item in sample.cards if item.processes is not None)
+    pids = {process.pid for each in listed for process in each.processes}
+    occupants = Lookup(settings.proc).occupants(pids)
+    pods = pods_on_node(_pods(occupants.values(), names_of_pods(pod_logs)))
+    use = attribute(sample, occupants, pods)
+    now = boottime()
+    decision, _ = judge(use, pods, Memory(now), _NO_PAUSE, now)
+    blind = sample.trouble and not any(item.memory for item in sample.cards)
+    moment = Moment(
+        started_at=started_at,
+        at=now,
+        look=Look(sample, use, pods, decision),
+        measured_at=None if blind else sample.taken_at,
+    )
+    about = About(
+        node=settings.node or os.uname().nodename,
+        version=version(),
+        started=started,
+        gap_seconds=now - sample.taken_at + 1.0,
+    )
+    return snapshot_of(moment, about, now, timestamp())
+
+
+def first_sample(cards: Cards, settings: SamplerSettings) -> Sample:
+    """
+    Look; where a look takes all the time it has, NVML is still opening, so look again.
+    """
+    until = boottime() + settings.start_seconds
+    while True:
+        began = boottime()
+        sample = cards.sample(frozenset())
+        now = boottime()
+        if not sample.trouble or now - began < _WHOLE * settings.deadline_seconds or now > until:
+            return sample
+
+
+def _pods(
+    occupants: Iterable[Occupant], known: Mapping[str, tuple[str, str]]
+) -> Iterator[PodOnNode]:
+    """
+    Make up a pod for each UID that the kernel names, with the containers it names.
+    """
+    containers: dict[str, dict[str, str]] = {}
+    for item in occupants:
+        owner = item.owner
+        if owner is not None and owner.container_id is not None:
+            uid = owner.pod_uid or ""
+            containers.setdefault(uid, {})[owner.container_id] = owner.container_id[:_SHORT_ID]
+    for uid, held in containers.items():
+        namespace, name = known.get(uid, ("", ""))
+        yield PodOnNode(
+            uid=uid or "own-pod", namespace=namespace, name=name, mode=None, containers=held
+        )

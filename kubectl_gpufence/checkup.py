@@ -69,7 +69,8 @@ def look_around(cluster: Cluster) -> Facts:
         partial(_one, cluster, core(*_SYSTEM, "configmaps", names.POLICY_CONFIGMAP)),
         *(partial(_policy, cluster, "validatingadmissionpolicies", name) for name in POLICIES),
         *(
-            partial(_policy, cluster, "validatingadmissionpolicybindings", name)
+            partial(_one, cluster, group(_ADMISSION, kind, name))
+            for kind in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
             for name in POLICIES
         ),
     )

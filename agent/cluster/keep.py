@@ -57,6 +57,7 @@ def keep_pod(pod: JsonObject) -> Named:
         },
         "spec": {
             **_some(spec, "nodeName", "terminationGracePeriodSeconds"),
+            "nodeSelector": _sharing(_part(spec, "nodeSelector")),
             "containers": [_container(item) for item in spec.get("containers") or []],
             "initContainers": [_container(item) for item in spec.get("initContainers") or []],
             "resourceClaims": [{} for _ in spec.get("resourceClaims") or []],
@@ -94,11 +95,10 @@ def keep_node(node: JsonObject) -> Named:
     Keep what tells the units of this node's resources, and what we wrote there ourselves.
     """
     metadata, status = _part(node, "metadata"), _part(node, "status")
-    labels = _part(metadata, "labels")
     kept = {
         "metadata": {
             **_some(metadata, "name"),
-            "labels": {key: text for key, text in labels.items() if key in _SHARING},
+            "labels": _sharing(_part(metadata, "labels")),
             "annotations": _some(_part(metadata, "annotations"), names.CARDS),
         },
         "status": {key: _gpus(_part(status, key)) for key in ("allocatable", "capacity")},
@@ -123,6 +123,10 @@ def _ours(words: JsonObject) -> Iterator[tuple[str, str]]:
     for key, text in words.items():
         if key.startswith(names.PREFIX):
             yield key, text
+
+
+def _sharing(labels: JsonObject) -> JsonObject:
+    return {key: text for key, text in labels.items() if key in _SHARING}
 
 
 def _gpus(offered: JsonObject) -> JsonObject:

@@ -1,0 +1,161 @@
+"""
+What is remembered of watched objects, and that nothing is lost by forgetting the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agent.cluster.keep import keep_namespace, keep_node, keep_pod, keep_policy
+from agent.pods import Ground, read_pod_on_node
+from gpufence import names
+from gpufence.dialects import Units
+from gpufence.mode import Mode
+from gpufence.plan import Plan, write_plan
+from tests.builders import gpushare, node, pod, sidecar
+from tests.unit.agent.builders import CARDS
+from tests.vectors import Vector, vectors
+
+LONG = "x" * 10_000
+
+
+def ground(**more: Any) -> Ground:
+    said: dict[str, Any] = {
+        "labels": {names.MODE: "evict"},
+        "annotations": {},
+        "highest": Mode.EVICT,
+        "cards": CARDS,
+        "units": Units(),
+    }
+    return Ground(**said | more)
+
+
+def full_pod() -> dict[str, Any]:
+    """
+    Build a pod with all that an API server adds, most of it for others.
+    """
+    raw = pod(
+        gpushare(),
+        init=[sidecar("side"), gpushare("first")],
+        annotations={
+            names.INJECTED: "yes",
+            names.PLAN: write_plan(Plan(Mode.EVICT, "gpushare", 1)),
+            names.SITECUSTOMIZE: LONG,
+            names.WARNINGS: LONG,
+            names.MIRROR: "hash",
+            "somebody.example/else": LONG,
+        },
+        nodeName="node-1",
+        terminationGracePeriodSeconds=7,
+        volumes=[{"name": LONG}],
+        resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}],
+    )
+    raw["metadata"] |= {
+        "labels": {"app": "web"},
+        "managedFields": [{"fieldsV1": LONG}],
+        "deletionTimestamp": "2026-01-02T03:04:05Z",
+        "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "u0"},
+            {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True},
+        ],
+    }
+    raw["status"] = {
+        "phase": "Running",
+        "conditions": [{"message": LONG}],
+        "containerStatuses": [
+            {"name": "main", "containerID": "containerd://aa", "image": LONG},
+            {"name": "second", "containerID": None},
+        ],
+        "initContainerStatuses": [{"name": "first", "containerID": "containerd://bb"}],
+    }
+    return raw
+
+
+def test_nothing_is_lost() -> None:
+    """
+    A pod reads the same before and after what does not matter is forgotten.
+    """
+    raw = full_pod()
+    uid, kept = keep_pod(raw)
+
+    assert raw["metadata"]["uid"] == uid
+    assert read_pod_on_node(raw, ground()) == read_pod_on_node(kept, ground())
+
+
+@pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)
+def test_nothing_is_lost_of_the_shared_vectors(vector: Vector) -> None:
+    """
+    Every declaration of the shared vectors survives.
+    """
+    kept = keep_pod(vector.pod)[1]
+    stands = ground(annotations=vector.namespace, units=vector.place.units)
+
+    assert read_pod_on_node(vector.pod, stands) == read_pod_on_node(kept, stands)
+
+
+def test_little_is_kept() -> None:
+    """
+    What others write into a pod takes no memory.
+    """
+    assert 3000 > len(json.dumps(keep_pod(full_pod())[1]))
+
+
+def test_an_empty_pod() -> None:
+    """
+    A pod without anything is kept as one, to be found unreadable later.
+    """
+    assert "" == keep_pod({"metadata": "no object"})[0]
+
+
+def test_namespace() -> None:
+    """
+    Of a namespace our own labels and annotations are kept.
+    """
+    item = {
+        "metadata": {
+            "name": "team-a",
+            "labels": {names.MODE: "evict", "other": "x"},
+            "annotations": {names.MAX_MEMORY: "6Gi", "other": "x"},
+        }
+    }
+
+    assert (
+        "team-a",
+        ({names.MODE: "evict"}, {names.MAX_MEMORY: "6Gi"}),
+    ) == keep_namespace(item)
+
+
+def test_policy() -> None:
+    """
+    Of the kill switch its one key is kept.
+    """
+    item = {"metadata": {"name": "p"}, "data": {names.POLICY_MAX_MODE: "cap", "other": "x"}}
+
+    assert ("p", {names.POLICY_MAX_MODE: "cap"}) == keep_policy(item)
+
+
+def test_node() -> None:
+    """
+    Of a node its GPU resources, its sharing and our own annotation are kept.
+    """
+    offered = {"cpu": "8", names.GPUSHARE_MEMORY: "30", "nvidia.com/mig-1g.5gb": "2"}
+    item = node(
+        labels={names.GFD_REPLICAS: "4", "other": "x"},
+        annotations={names.CARDS: "{}", "other": "x"},
+        allocatable=offered,
+    )
+    name, kept = keep_node(item)
+    del offered["cpu"]
+
+    assert "node-1" == name
+    assert {
+        "metadata": {
+            "name": "node-1",
+            "labels": {names.GFD_REPLICAS: "4"},
+            "annotations": {names.CARDS: "{}"},
+        },
+        "status": {"allocatable": offered, "capacity": offered},
+    } == kept

@@ -1,0 +1,152 @@
+"""
+What is remembered of the watches, and how little.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+from agent.cluster.cache import Cache
+from agent.cluster.keep import NO_WORDS, Words, keep_pod
+from agent.cluster.picture import Picture, Sources
+from agent.cluster.settings import ClusterSettings
+from gpufence import names
+from gpufence.mode import Mode
+from gpufence.quantity import MIB
+from tests.builders import card, gpushare, node, node_cards, pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kube import JsonObject
+
+FENCED = Words({names.MODE: "evict"}, {})
+NODE = node()
+SEEN = node_cards(card(0))
+PODS = 20
+CHANGES = 400
+
+
+def raw(number: int, **status: Any) -> JsonObject:
+    made = pod(gpushare())
+    made["metadata"] |= {"uid": f"uid-{number}", "name": f"p-{number}", "managedFields": ["x"] * 99}
+    made["status"] = {"phase": "Running", **status}
+    return made
+
+
+def sources(*pods: JsonObject, **more: Any) -> Sources:
+    said: dict[str, Any] = {
+        "pods": dict(keep_pod(item) for item in pods),
+        "namespaces": {"team-a": FENCED},
+        "node": NODE,
+        "highest": Mode.EVICT,
+        "seen": SEEN,
+    }
+    return Sources(**said | more)
+
+
+def test_the_same_in_the_same_out() -> None:
+    """
+    The same sources make the same picture, the very same one.
+    """
+    picture, given = Picture(ClusterSettings(node="node-1")), sources(raw(1))
+    first = picture.pods(given, fresh=True)
+
+    assert first is picture.pods(given, fresh=True)
+    assert not picture.pods(given, fresh=False).fresh
+    assert first == picture.pods(given, fresh=True)
+
+
+def test_only_what_changed_is_read_again() -> None:
+    """
+    A pod that has not changed stays the very same value while others come and go.
+    """
+    picture, one = Picture(ClusterSettings(node="node-1")), sources(raw(1))
+    before = picture.pods(one, fresh=True)
+    more = one._replace(pods={**one.pods, **dict([keep_pod(raw(2))])})
+    after = picture.pods(more, fresh=True)
+
+    assert {"uid-1", "uid-2"} == after.by_uid.keys()
+    assert before.by_uid["uid-1"] is after.by_uid["uid-1"]
+
+
+def test_without_cards_nobody_has_a_limit() -> None:
+    """
+    Before the cards are known, pods are known without limits.
+    """
+    picture = Picture(ClusterSettings(node="node-1"))
+    known = picture.pods(sources(raw(1), seen=None), fresh=True)
+
+    assert {} == known.by_uid["uid-1"].limits
+
+
+def test_unknown_namespaces_are_not_fenced() -> None:
+    """
+    A pod whose namespace is not known yet has no mode.
+    """
+    picture = Picture(ClusterSettings(node="node-1"))
+    known = picture.pods(sources(raw(1), namespaces={}), fresh=True)
+
+    assert known.by_uid["uid-1"].mode is None
+
+
+def test_exempt_namespaces() -> None:
+    """
+    The operator's exempt namespaces reach the pods.
+    """
+    picture = Picture(ClusterSettings(node="node-1", exempt_namespaces=frozenset({"team-a"})))
+    known = picture.pods(sources(raw(1)), fresh=True)
+    ground = picture.ground(NO_WORDS, Mode.CAP, sources())
+
+    assert known.by_uid["uid-1"].exempt
+    assert (Mode.CAP, frozenset({"team-a"})) == (ground.highest, ground.exempt_namespaces)
+
+
+def test_changes() -> None:
+    """
+    A cache tells of what is new, and of nothing else.
+    """
+    told: list[int] = []
+    cache: Cache[int] = Cache(lambda: told.append(len(cache.items)))
+    steps: list[Callable[[], None]] = [
+        lambda: cache.replace([]),
+        lambda: cache.replace([]),
+        lambda: cache.replace([("a", 1), ("b", 2)]),
+        lambda: cache.apply("MODIFIED", ("a", 1)),
+        lambda: cache.apply("MODIFIED", ("a", 3)),
+        lambda: cache.apply("ADDED", ("c", 4)),
+        lambda: cache.apply("DELETED", ("c", 4)),
+        lambda: cache.apply("DELETED", ("c", 4)),
+    ]
+    for step in steps:
+        step()
+
+    assert [0, 2, 2, 3, 2] == told
+    assert {"a": 3, "b": 2} == cache.items
+
+
+def test_memory_is_flat() -> None:
+    """
+    Pods that come, change and go leave nothing behind.
+    """
+    picture, cache = Picture(ClusterSettings(node="node-1")), Cache[Any]()
+
+    def live(first: int, last: int) -> None:
+        for number in range(first, last):
+            cache.apply("ADDED", keep_pod(raw(number)))
+            cache.apply("MODIFIED", keep_pod(raw(number, conditions=[number])))
+            cache.apply("DELETED", keep_pod(raw(number - PODS)))
+            if number % 10 == 0:
+                picture.pods(sources(pods=cache.items), fresh=True)
+
+    live(0, 4 * PODS)
+    tracemalloc.start()
+    live(4 * PODS, 5 * PODS)
+    before = tracemalloc.get_traced_memory()[0]
+    live(5 * PODS, 5 * PODS + CHANGES)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+
+    assert PODS == len(cache.items)
+    assert MIB > grown

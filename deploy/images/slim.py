@@ -2,8 +2,8 @@
 """
 Name the installed packages that a program in a pod has no use for.
 
-`kubernetes`, two thirds of an image, is there to read kubeconfig files (docs/adr/0005-urllib3-in-pods.md);
-pods have none. It goes, and so does what nobody else asks for.
+`kubernetes`, half of an image, reads kubeconfig files (docs/adr/0005-urllib3-in-pods.md), and pods
+have none. It goes, and so does what nobody else asks for.
 """
 
 from __future__ import annotations

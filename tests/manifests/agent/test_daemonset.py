@@ -1,0 +1,185 @@
+"""
+The DaemonSet fits the program, and asks of a node no more than the program needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.model.policy import Policy
+from agent.settings import DAMPING_HELP, HELP, NODE, POLICY_HELP, SAMPLER_HELP, STATUS_LISTEN
+from gpufence import names
+from tests.manifests.objects import BASE, COMPONENTS, files, found, objects, pod_spec
+
+NAME = "gpufence-agent"
+SETTINGS = {*HELP, *POLICY_HELP, *DAMPING_HELP, *SAMPLER_HELP}
+OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH"}
+
+
+def spec() -> dict[str, Any]:
+    return pod_spec(found("DaemonSet", NAME))
+
+
+def container() -> dict[str, Any]:
+    (only,) = spec()["containers"]
+    assert isinstance(only, dict)
+    return only
+
+
+def environment() -> dict[str, Any]:
+    return {
+        entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container()["env"]
+    }
+
+
+def test_every_file_is_listed() -> None:
+    """
+    No manifest lies beside the kustomization unused.
+    """
+    folder = BASE / "agent"
+
+    assert set(folder.glob("*.yaml")) - {folder / "kustomization.yaml"} == set(files(folder))
+
+
+def test_it_runs_the_program_that_the_wheel_brings() -> None:
+    """
+    The command is the console script with its command.
+    """
+    assert [NAME, "run"] == container()["command"]
+
+
+def test_every_variable_is_a_setting_or_the_runtimes() -> None:
+    """
+    Nothing is set that nobody reads.
+    """
+    assert {NODE, STATUS_LISTEN, *OF_OTHERS} == set(environment())
+    assert set(environment()) - OF_OTHERS <= SETTINGS
+
+
+def test_it_knows_its_node_by_the_api_servers_word() -> None:
+    """
+    The node's name comes from the pod, as a token's does.
+    """
+    assert {"fieldRef": {"fieldPath": "spec.nodeName"}} == environment()[NODE]
+
+
+def test_it_sees_every_card_and_takes_none() -> None:
+    """
+    It asks the runtime for the management library alone, and the scheduler for no GPU.
+    """
+    limits = container()["resources"]["limits"]
+
+    assert ("all", "utility") == (
+        environment()[names.VISIBLE_DEVICES],
+        environment()["NVIDIA_DRIVER_CAPABILITIES"],
+    )
+    assert {"memory"} == set(limits)
+    assert "nvidia" == spec()["runtimeClassName"]
+
+
+def test_it_listens_where_it_is_asked() -> None:
+    """
+    Port, setting, probe and Service agree.
+    """
+    (port,) = container()["ports"]
+    (service,) = found("Service", NAME)["spec"]["ports"]
+    probe = container()["livenessProbe"]["httpGet"]
+
+    assert ("status", 8080) == (port["name"], port["containerPort"])
+    assert f":{port['containerPort']}" == environment()[STATUS_LISTEN]
+    assert ("/healthz", "status") == (probe["path"], probe["port"])
+    assert (8080, "status") == (service["port"], service["targetPort"])
+
+
+def test_it_sees_the_hosts_processes_and_nothing_else_of_the_host() -> None:
+    """
+    One thing, hostPID, is what the restricted standard would refuse.
+    """
+    assert spec()["hostPID"] is True
+    assert not {"hostNetwork", "hostIPC", "volumes"} & spec().keys()
+
+
+def test_it_has_no_privilege() -> None:
+    """
+    It is nobody, without capabilities, on a file system it cannot write.
+    """
+    assert {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    } == spec()["securityContext"]
+    assert {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    } == container()["securityContext"]
+
+
+def test_it_runs_wherever_a_tenant_may() -> None:
+    """
+    Every taint is tolerated, and a full node makes room for it first.
+    """
+    assert [{"operator": "Exists"}] == spec()["tolerations"]
+    assert "system-node-critical" == spec()["priorityClassName"]
+
+
+def test_it_leaves_for_a_new_driver() -> None:
+    """
+    The labels by which GPU operator clears a node keep the agent away too.
+    """
+    affinity = spec()["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    operators = terms[0]["matchExpressions"]
+
+    assert {
+        "key": "nvidia.com/gpu.deploy.device-plugin",
+        "operator": "NotIn",
+        "values": ["paused-for-driver-upgrade", "paused-for-mig-change"],
+    } in operators
+
+
+def test_its_account_has_its_name() -> None:
+    """
+    The pod, the account and every selector agree on one name.
+    """
+    daemonset = found("DaemonSet", NAME)
+    labels = daemonset["spec"]["template"]["metadata"]["labels"]
+
+    assert NAME == spec()["serviceAccountName"] == found("ServiceAccount", NAME)["metadata"]["name"]
+    assert daemonset["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert found("Service", NAME)["spec"]["selector"].items() <= labels.items()
+
+
+def test_the_kill_switch_is_the_one_that_agents_read() -> None:
+    """
+    Name, namespace and key of the ConfigMap are the code's, and nothing is held back at first.
+    """
+    switch = found("ConfigMap", names.POLICY_CONFIGMAP)
+
+    assert names.SYSTEM_NAMESPACE == switch["metadata"]["namespace"]
+    assert {names.POLICY_MAX_MODE: "evict"} == switch["data"]
+
+
+def test_killing_takes_a_component() -> None:
+    """
+    By default the agent has neither the setting nor the capability to kill.
+    """
+    text = (COMPONENTS / "last-resort-kill" / "kustomization.yaml").read_text(encoding="utf-8")
+
+    assert Policy().last_resort_kill is False
+    assert "GPUFENCE_LAST_RESORT_KILL" in POLICY_HELP
+    assert 'name: GPUFENCE_LAST_RESORT_KILL, value: "true"' in text
+    assert "value: [KILL]" in text
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Service", "ServiceAccount", "Role", "RoleBinding"])
+def test_what_has_a_namespace_is_in_ours(kind: str) -> None:
+    """
+    Nothing of the agent lies about elsewhere.
+    """
+    mine = [item for item in objects(BASE / "agent") if item["kind"] == kind]
+
+    assert {names.SYSTEM_NAMESPACE} == {item["metadata"]["namespace"] for item in mine}

@@ -1,0 +1,182 @@
+"""
+What components say again is what the code says.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.cluster.objects import COMPONENT
+from agent.metrics.cards import card_families
+from agent.metrics.pods import pod_families
+from agent.model.decision import Brake
+from certs.issue import CA_DAYS, LEAF_DAYS
+from certs.material import Names
+from gpufence import names
+from tests.manifests.objects import BASE, COMPONENTS, ROOT, found, objects, pod_spec
+from tests.unit.house.sources import tree_of
+from webhook import metrics as webhook_metrics
+
+ACCOUNT = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:gpufence-agent"
+MEMORY_SUFFIXES = re.compile(r"_(bucket|sum|count)$")
+
+
+def certificate(name: str) -> dict[str, Any]:
+    spec: dict[str, Any] = found("Certificate", name, COMPONENTS / "cert-manager")["spec"]
+    return spec
+
+
+def test_cert_manager_issues_the_names_that_our_own_program_would() -> None:
+    """
+    The leaf answers to every spelling of the Service, lives as long and ends in the same Secret.
+    """
+    leaf = certificate(names.WEBHOOK_SERVICE)
+
+    assert list(Names(names.WEBHOOK_SERVICE, names.SYSTEM_NAMESPACE).dns()) == leaf["dnsNames"]
+    assert (names.TLS_SECRET, f"{LEAF_DAYS * 24}h") == (leaf["secretName"], leaf["duration"])
+    assert f"{LEAF_DAYS * 24 // 3}h" == leaf["renewBefore"]
+
+
+def test_cert_managers_ca_is_ours() -> None:
+    """
+    The CA is kept apart, under the name that nobody mounts, for as many years.
+    """
+    authority = certificate(names.CA_SECRET)
+
+    assert (names.CA_SECRET, f"{CA_DAYS * 24}h") == (authority["secretName"], authority["duration"])
+    assert authority["isCA"] is True
+
+
+def test_cert_manager_replaces_all_of_our_own_program() -> None:
+    """
+    Whatever the base brings for the certificates is left out.
+    """
+    text = (COMPONENTS / "cert-manager" / "without-ours.yaml").read_text(encoding="utf-8")
+    dropped = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(text)}
+
+    assert dropped == {(item["kind"], item["metadata"]["name"]) for item in objects(BASE / "certs")}
+
+
+def test_cert_manager_injects_into_our_configuration() -> None:
+    """
+    The annotation names the leaf's Certificate.
+    """
+    text = (COMPONENTS / "cert-manager" / "kustomization.yaml").read_text(encoding="utf-8")
+
+    assert f"inject-ca-from: {names.SYSTEM_NAMESPACE}/{names.WEBHOOK_SERVICE}" in text
+    assert f"name: {names.WEBHOOK_CONFIGURATION}\n" in text
+
+
+@pytest.mark.parametrize("kind", ["nodes", "pods", "events"])
+def test_policies_of_older_clusters_are_about_the_agents_account(kind: str) -> None:
+    """
+    The policies that tie an agent to its node apply to the account it runs under, and deny.
+    """
+    folder, name = COMPONENTS / "kubernetes-1.30", f"gpufence-agent-{kind}"
+    spec = found("ValidatingAdmissionPolicy", name, folder)["spec"]
+    binding = found("ValidatingAdmissionPolicyBinding", name, folder)["spec"]
+
+    assert f"request.userInfo.username == '{ACCOUNT}'" == spec["matchConditions"][0]["expression"]
+    assert "Fail" == spec["failurePolicy"]
+    assert {"policyName": name, "validationActions": ["Deny"]} == binding
+
+
+def test_policies_of_older_clusters_know_the_nodes_annotation() -> None:
+    """
+    The one thing that an agent may change on its Node is what the code writes there.
+    """
+    folder = COMPONENTS / "kubernetes-1.30"
+    text = str(found("ValidatingAdmissionPolicy", "gpufence-agent-nodes", folder))
+
+    assert f"k == '{names.CARDS}'" in text
+    assert COMPONENT == "gpufence-agent"
+
+
+def test_the_guard_knows_the_prefix_and_its_role() -> None:
+    """
+    Every word of ours on a namespace is guarded, and the role grants what the policy asks for.
+    """
+    folder = COMPONENTS / "guard-namespaces"
+    spec = found("ValidatingAdmissionPolicy", "gpufence-guard-namespaces", folder)["spec"]
+    (rule,) = found("ClusterRole", "gpufence-modes", folder)["rules"]
+    (group,), (resource,), (verb,) = rule["apiGroups"], rule["resources"], rule["verbs"]
+
+    assert f"k.startsWith('{names.PREFIX}')" in str(spec["variables"])
+    assert (
+        f"authorizer.group('{group}').resource('{resource}').check('{verb}')"
+        in (spec["validations"][0]["expression"])
+    )
+
+
+def metric_names() -> set[str]:
+    """
+    Return every family on the pages of webhook and agent.
+    """
+    families = [*card_families(None), *pod_families(None)]
+    plain = {
+        node.value
+        for node in ast.walk(tree_of(ROOT / "agent" / "metrics" / "page.py"))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    plain |= {value for value in vars(webhook_metrics).values() if isinstance(value, str)}
+    return {family.name for family in families} | plain
+
+
+def test_alerts_are_about_metrics_that_exist() -> None:
+    """
+    No alert waits for a figure that nobody shows.
+    """
+    rules = found("PrometheusRule", "gpufence", COMPONENTS / "prometheus-operator")
+    said = {
+        word
+        for group in rules["spec"]["groups"]
+        for rule in group["rules"]
+        for word in re.findall(r"\bgpufence_[a-z_]+", rule["expr"])
+    }
+
+    assert set() == {MEMORY_SUFFIXES.sub("", word) for word in said} - metric_names()
+
+
+def test_alerts_know_the_brakes() -> None:
+    """
+    The brake that an alert asks for is one of the code's.
+    """
+    rules = str(found("PrometheusRule", "gpufence", COMPONENTS / "prometheus-operator"))
+
+    assert set() == set(re.findall(r'reason="(\w+)"', rules)) - {b.name.lower() for b in Brake}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("DaemonSet", "gpufence-agent"), ("Deployment", "gpufence-webhook")]
+)
+def test_monitors_scrape_a_port_that_exists(kind: str, name: str) -> None:
+    """
+    A monitor selects the pods of one program and asks a port that they have.
+    """
+    workload = found(kind, name)
+    monitor = found("PodMonitor", name, COMPONENTS / "prometheus-operator")["spec"]
+    (container,) = pod_spec(workload)["containers"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+
+    assert workload["spec"]["selector"] == monitor["selector"]
+    assert endpoint["port"] in {port["name"] for port in container["ports"]}
+
+
+def test_simulated_nodes_are_those_of_the_code() -> None:
+    """
+    The simulated agent runs where the label says so, and reads the state of the mounted folder.
+    """
+    text = (COMPONENTS / "simulated" / "agent.yaml").read_text(encoding="utf-8")
+    spec = pod_spec(yaml.safe_load(text))
+    (container,) = spec["containers"]
+    environment = {entry["name"]: entry["value"] for entry in container["env"]}
+    (mount,) = container["volumeMounts"]
+
+    assert {names.SIMULATED: "true"} == spec["nodeSelector"]
+    assert mount["mountPath"] == environment["LD_LIBRARY_PATH"]
+    assert f"{mount['mountPath']}/state" == environment[names.SIMULATOR_STATE]

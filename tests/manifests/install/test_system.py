@@ -1,0 +1,193 @@
+"""
+What all parts stand on: the namespace, who may call whom, versions and images.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+
+import certs.settings
+from agent.settings import DAMPING_HELP, HELP, POLICY_HELP, SAMPLER_HELP
+from gpufence import names
+from tests.manifests.objects import (
+    BASE,
+    COMPONENTS,
+    DEPLOY,
+    ROOT,
+    components,
+    found,
+    kustomization,
+    objects,
+    pod_spec,
+)
+from webhook.settings import HELP as WEBHOOK_HELP
+from webhook.settings import POLICY_HELP as WEBHOOK_POLICY_HELP
+
+PROGRAMS = ("webhook", "agent", "certs")
+WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})
+LEVEL = "pod-security.kubernetes.io/"
+
+
+def workloads() -> list[dict[str, Any]]:
+    return [item for item in objects() if item["kind"] in WORKLOADS]
+
+
+def policy(name: str) -> dict[str, Any]:
+    spec: dict[str, Any] = found("NetworkPolicy", name)["spec"]
+    return spec
+
+
+def texts() -> dict[str, str]:
+    return {
+        str(path.relative_to(DEPLOY)): path.read_text(encoding="utf-8")
+        for path in sorted(DEPLOY.rglob("*.yaml"))
+    }
+
+
+def test_the_namespace_lets_the_agents_in() -> None:
+    """
+    The namespace has the code's name and, for hostPID, the level that allows it, without warnings.
+    """
+    labels = found("Namespace", names.SYSTEM_NAMESPACE)["metadata"]["labels"]
+
+    assert {"enforce": "privileged", "audit": "privileged", "warn": "privileged"} == {
+        key.removeprefix(LEVEL): value for key, value in labels.items() if key.startswith(LEVEL)
+    }
+
+
+def test_everything_with_a_namespace_is_in_ours() -> None:
+    """
+    No object of ours lives among the tenants'.
+    """
+    elsewhere = [
+        item["metadata"]
+        for item in objects()
+        if item["metadata"].get("namespace", names.SYSTEM_NAMESPACE) != names.SYSTEM_NAMESPACE
+    ]
+
+    assert [] == elsewhere
+
+
+def test_no_two_objects_are_one() -> None:
+    """
+    No object stands in two files.
+    """
+    keys = [(item["kind"], item["metadata"]["name"]) for item in objects()]
+
+    assert sorted(set(keys)) == sorted(keys)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_images_have_the_projects_version(program: str) -> None:
+    """
+    What is deployed is what the wheel calls itself.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    images = {each["name"]: each for each in kustomization(BASE)["images"]}
+
+    assert {
+        "name": f"gpufence-{program}",
+        "newName": f"gpufence/{program}",
+        "newTag": project["version"],
+    } == images[f"gpufence-{program}"]
+
+
+@pytest.mark.parametrize("item", workloads(), ids=lambda item: item["metadata"]["name"])
+def test_every_workload_runs_an_image_of_ours_by_its_own_program(item: dict[str, Any]) -> None:
+    """
+    Image, command and account are of the same program, a console script of the wheel.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (container,) = pod_spec(item)["containers"]
+
+    assert container["image"] == container["command"][0] == pod_spec(item)["serviceAccountName"]
+    assert container["image"] in project["scripts"]
+
+
+@pytest.mark.parametrize("item", workloads(), ids=lambda item: item["metadata"]["name"])
+def test_no_pod_gets_the_addresses_of_services(item: dict[str, Any]) -> None:
+    """
+    Nobody reads the variables of other Services, so none are set.
+    """
+    assert pod_spec(item)["enableServiceLinks"] is False
+
+
+@pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-agent"])
+def test_a_server_is_called_on_its_ports_alone(name: str) -> None:
+    """
+    The network policy names each port of the container and no other.
+    """
+    kind = "Deployment" if name == "gpufence-webhook" else "DaemonSet"
+    (container,) = pod_spec(found(kind, name))["containers"]
+    (rule,) = policy(name)["ingress"]
+
+    assert {port["name"] for port in container["ports"]} == {port["port"] for port in rule["ports"]}
+    assert {"app.kubernetes.io/name": name} == policy(name)["podSelector"]["matchLabels"]
+
+
+def test_nobody_else_is_called() -> None:
+    """
+    Pods of no policy of their own take no connections.
+    """
+    assert {"podSelector": {}, "policyTypes": ["Ingress"]} == policy("gpufence-nobody-else")
+
+
+@pytest.mark.parametrize("name", components())
+def test_every_component_has_its_overlay(name: str) -> None:
+    """
+    An overlay is the base with one component, so that components can be combined.
+    """
+    assert {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["../../base"],
+        "components": [f"../../components/{name}"],
+    } == kustomization(DEPLOY / "overlays" / name)
+
+
+def test_no_overlay_is_left_over() -> None:
+    """
+    There is no overlay without a component.
+    """
+    assert components() == sorted(path.name for path in (DEPLOY / "overlays").iterdir())
+
+
+@pytest.mark.parametrize("name", components())
+def test_every_component_says_what_it_is_for(name: str) -> None:
+    """
+    The first line of a component is a sentence for the person who wonders whether to take it.
+    """
+    text = (COMPONENTS / name / "kustomization.yaml").read_text(encoding="utf-8")
+
+    assert text.startswith("# ")
+
+
+def test_every_name_of_ours_is_one_of_the_code() -> None:
+    """
+    No manifest spells a label or annotation that names.py does not know.
+    """
+    known = {value for value in vars(names).values() if isinstance(value, str)}
+    hooks = re.compile(r"[a-z]+\.pods\.gpufence\.io|bindings\.gpufence\.io")
+    said = {
+        word
+        for text in texts().values()
+        for word in re.findall(r"[a-z.]*gpufence\.io/[a-z-]*", hooks.sub("", text))
+    }
+
+    assert set() == said - known
+
+
+def test_every_setting_of_a_component_is_one_of_its_program() -> None:
+    """
+    What components set is what the programs read.
+    """
+    known = {*HELP, *POLICY_HELP, *DAMPING_HELP, *SAMPLER_HELP, *WEBHOOK_HELP, *WEBHOOK_POLICY_HELP}
+    known |= {certs.settings.NAMESPACE, names.SIMULATOR_STATE}
+    schedulers = {f"{names.SCHEDULER_PREFIX}{name}" for name in ("VOLCANO", "VOLCANO_VGPU")}
+    said = {word for text in texts().values() for word in re.findall(r"GPUFENCE_[A-Z_]+", text)}
+
+    assert set() == said - known - schedulers

@@ -1,0 +1,63 @@
+"""
+Every manifest of a folder, as kustomize would take it: listed files and listed folders.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+BASE = DEPLOY / "base"
+COMPONENTS = DEPLOY / "components"
+
+
+def kustomization(folder: Path) -> dict[str, Any]:
+    said: dict[str, Any] = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
+    return said
+
+
+def files(folder: Path) -> list[Path]:
+    """
+    List the manifests that the folder's kustomization takes in, patches left out.
+    """
+    found: list[Path] = []
+    for name in kustomization(folder).get("resources", []):
+        path = folder / name
+        found += files(path) if path.is_dir() else [path]
+    return found
+
+
+@cache
+def _parsed(folder: Path) -> list[dict[str, Any]]:
+    texts = [path.read_text(encoding="utf-8") for path in files(folder)]
+    return [item for text in texts for item in yaml.safe_load_all(text)]
+
+
+def objects(folder: Path = BASE) -> list[dict[str, Any]]:
+    return deepcopy(_parsed(folder))
+
+
+def found(kind: str, name: str, folder: Path = BASE) -> dict[str, Any]:
+    """
+    Return the one object of that kind and name.
+    """
+    (only,) = [
+        item for item in objects(folder) if (item["kind"], item["metadata"]["name"]) == (kind, name)
+    ]
+    return only
+
+
+def pod_spec(workload: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = workload["spec"]
+    spec = spec.get("jobTemplate", {"spec": spec})["spec"]
+    return dict(spec["template"]["spec"])
+
+
+def components() -> list[str]:
+    return sorted(path.name for path in COMPONENTS.iterdir() if path.is_dir())

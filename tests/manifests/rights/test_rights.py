@@ -1,0 +1,135 @@
+"""
+Rights and requests are the same set: no rule that no code uses, no request that lacks a rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufence import names
+from tests.manifests.objects import BASE, COMPONENTS, found, objects
+from tests.manifests.rights.calls import Right, rights_of
+
+AS_NODE = "impersonate-on:associated-node:"
+IMPERSONATE = Right("authentication.k8s.io", "nodes", "impersonate:associated-node")
+OWN = frozenset({"namespaces", "configmaps"})
+WITHHELD = {
+    # RBAC cannot limit creation to names; the Secrets come with the manifests, and where somebody
+    # deleted one, the refusal becomes a message that says so.
+    "certs": {Right("", "secrets", "create")},
+}
+
+
+def granted(account: str) -> list[dict[str, Any]]:
+    """
+    Return the rules of every role of that name.
+    """
+    roles = [
+        item
+        for item in objects()
+        if item["kind"] in {"Role", "ClusterRole"} and item["metadata"]["name"] == account
+    ]
+    return [rule for role in roles for rule in role["rules"]]
+
+
+def spelled(rules: list[dict[str, Any]]) -> list[Right]:
+    return [
+        Right(group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
+@pytest.mark.parametrize("program", ["webhook", "certs"])
+def test_a_program_may_do_what_it_does(program: str) -> None:
+    """
+    The roles of a program grant what its code asks, to the verb.
+    """
+    assert rights_of([program]) - WITHHELD.get(program, set()) == set(
+        spelled(granted(f"gpufence-{program}"))
+    )
+
+
+def test_the_agent_may_do_as_its_node_what_it_does() -> None:
+    """
+    The agent reads words as itself, and does all the rest as its node.
+    """
+    asked = rights_of(["agent"])
+    expected = {
+        right
+        if right.resource in OWN
+        else Right(right.group, right.resource, f"{AS_NODE}{right.verb}")
+        for right in asked
+    } | {IMPERSONATE}
+
+    assert expected == set(spelled(granted("gpufence-agent")))
+
+
+def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
+    """
+    Component kubernetes-1.30 grants the same requests to the account itself.
+    """
+    rules = (COMPONENTS / "kubernetes-1.30" / "rules.yaml").read_text(encoding="utf-8")
+    (patch,) = yaml.safe_load(rules)
+    role = spelled(found("Role", "gpufence-agent")["rules"])
+
+    assert rights_of(["agent"]) == {*spelled(patch["value"]), *role}
+
+
+def test_viewers_may_read_what_the_plugin_reads() -> None:
+    """
+    Nothing is granted to people that `kubectl gpufence` does not ask for.
+    """
+    assert set() == set(spelled(granted("gpufence-viewer"))) - rights_of(["kubectl_gpufence"])
+
+
+@pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-certs", "gpufence-agent"])
+def test_no_right_is_granted_twice(name: str) -> None:
+    """
+    Each right stands in one rule.
+    """
+    rights = spelled(granted(name))
+
+    assert len(set(rights)) == len(rights)
+
+
+def test_nothing_is_granted_by_wildcard() -> None:
+    """
+    No rule says `*`, and none lets an account become another by the old verb.
+    """
+    rights = [
+        right
+        for item in objects()
+        if item["kind"] in {"Role", "ClusterRole"}
+        for right in spelled(item["rules"])
+    ]
+
+    assert not [right for right in rights if "*" in {right.group, right.resource, right.verb}]
+    assert not [right for right in rights if right.verb == "impersonate"]
+
+
+@pytest.mark.parametrize("program", ["webhook", "certs", "agent"])
+def test_each_account_holds_its_own_roles_alone(program: str) -> None:
+    """
+    A binding names the one account of its program, and no program's account is in another's.
+    """
+    name = f"gpufence-{program}"
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": names.SYSTEM_NAMESPACE}
+    bindings = [item for item in objects() if item["kind"].endswith("RoleBinding")]
+
+    assert {name} == {item["roleRef"]["name"] for item in bindings if subject in item["subjects"]}
+    assert all([subject] == b["subjects"] for b in bindings if b["roleRef"]["name"] == name)
+
+
+def test_rights_in_a_namespace_are_in_ours() -> None:
+    """
+    Every Role is one of our own namespace.
+    """
+    assert {names.SYSTEM_NAMESPACE} == {
+        item["metadata"]["namespace"] for item in objects(BASE) if item["kind"] == "Role"
+    }

@@ -156,7 +156,7 @@ def write_answer(number: int, answer: Answer) -> str:
                 "graphics": _processes(answer.graphics),
                 "mps": _processes(answer.mps),
             }
-        case Failure():
+        case _:
             said = {"failure": _failure(answer)}
     return _line({"v": VERSION, "id": number, **said})
 
@@ -184,7 +184,7 @@ def read_answer(line: str, ask: Ask) -> Answer:
                 None if cut is None else tuple(map(_as_seen, as_list(cut, "instances"))),
                 tuple(_as_failure(item) for item in objects(said.get("gaps"), "gaps")),
             )
-        case Ask.LIST:
+        case _:
             return Listed(
                 _as_time(said.get("at")),
                 _as_processes(said, "compute"),

@@ -167,18 +167,20 @@ class Session:
         answers: dict[Question, Answer] = {}
         expected = set(wanted)
         while self._channel is not None and expected.intersection(self._open.values()):
-            rest = min(until, self._progress_at + self._patience) - self._clock()
-            if rest <= 0:
-                self._judge_silence()
-                break
+            end = min(until, self._progress_at + self._patience)
             try:
-                for line in self._channel.receive(rest):
+                lines = self._channel.receive(max(end - self._clock(), 0.0))
+                for line in lines:
                     answers.update(self._take(line))
             except EndedError as error:
                 self._lose(f"NVML took the process down that asked it ({error}); {_LOOK}")
             except GpufenceError as error:
                 self._open.clear()
                 self._lose(f"the process that asks NVML does not make sense ({error})")
+            else:
+                if not lines and self._clock() >= end:
+                    self._judge_silence()
+                    break
         return answers
 
     def _take(self, line: str) -> dict[Question, Answer]:
@@ -206,8 +208,9 @@ class Session:
         """
         Tell slow from hanging, once nothing has come for a while.
         """
-        silent = self._clock() - self._progress_at
-        if silent >= self._patience:
+        now = self._clock()
+        silent = now - self._progress_at
+        if now >= self._progress_at + self._patience:
             asked = _words(next(iter(self._open.values())))
             self._lose(f"asked {asked}, the driver gave no answer for {silent:.1f} s; {_LOOK}")
         elif self._ready_at is None:
@@ -232,8 +235,7 @@ class Session:
         self._fail(trouble)
         if culprit is not None and self.avoided(culprit):
             self._start_at = now  # the next child is not asked what this one died of
-        if self._start_at <= now:
-            self._begin()
+        self._begin()
 
     def _fail(self, trouble: str) -> None:
         self.trouble = trouble
@@ -255,8 +257,8 @@ def _words(question: Question) -> str:
         case Ask.OPEN:
             return "to open NVML"
         case Ask.COUNT:
-            return "to how many cards there are"
+            return "how many cards there are"
         case Ask.LOOK:
             return f"for the memory of card {question.subject}"
-        case Ask.LIST:
+        case _:
             return f"for the processes of card {question.subject}"

@@ -63,7 +63,11 @@ def sights(looks: Mapping[int, Looked | str], known: Mapping[str, Card]) -> Sigh
         for uuid, card in known.items()
         if uuid not in found and troubles and not _was_cut(card, settled)
     )
-    cards = sorted((*found.values(), *missing), key=lambda sight: sight.card.index)
+    places = {uuid: place for place, uuid in enumerate(dict.fromkeys((*known, *found)))}
+    cards = sorted(
+        (*found.values(), *missing),
+        key=lambda sight: (sight.card.index, places[sight.card.uuid]),
+    )
     accounted = {sight.card.index for sight in missing}
     sizeless = {index: _trouble(item) for card, index, item in described if card is None}
     nameless = sizeless | {i: why for i, why in troubles.items() if i not in accounted}

@@ -1,0 +1,129 @@
+"""
+Calls that are slow, never return or take the process down.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from simulator.nvml.faults import Fault
+from simulator.nvml.layout import Action
+from tests.contract.agent_nvml.machine import COMPUTE, MEMORY, NOBODY, cards, held, put, used
+
+if TYPE_CHECKING:
+    from agent.nvml.sampler import Sampler
+    from simulator.nvml.state import State
+    from tests.contract.agent_nvml.machine import Start
+
+DEADLINE_SECONDS = 4.0
+"""
+Half of it is what a busy machine may need for one call.
+"""
+
+
+def test_a_hanging_card_does_not_hide_the_others(start: Start, machine: State) -> None:
+    """
+    The child is killed in time and replaced; what was read before the hang counts.
+    """
+    sampler = start(deadline_seconds=DEADLINE_SECONDS)
+    cards(sampler)
+    machine.faults.add(Fault(Action.HANG, MEMORY, card=1, times=1))
+    begin = time.monotonic()
+    sample = sampler.sample(NOBODY)
+    seconds = time.monotonic() - begin
+    well = sampler.sample(NOBODY)
+
+    assert seconds < DEADLINE_SECONDS + 1
+    assert [0, None] == [used(card) for card in sample.cards[:2]]
+    assert "gave no answer" in sample.cards[1].trouble
+    assert ([0, 0, 0], 1) == ([used(card) for card in well.cards], sampler.restarts)
+
+
+def test_a_card_that_always_hangs_is_left_alone(start: Start, machine: State) -> None:
+    """
+    After two children the others are read without it, at full speed.
+    """
+    sampler = start(deadline_seconds=2.0)
+    cards(sampler)
+    machine.faults.add(Fault(Action.HANG, MEMORY, card=0))
+    for _ in range(20):
+        sample = sampler.sample(NOBODY)
+        if sample.cards[1].memory is not None:
+            break
+
+    assert [None, 0, 0] == [used(card) for card in sample.cards]
+    assert "left alone" in sample.cards[0].trouble
+
+
+def test_nvml_that_never_opens_is_reported(start: Start, machine: State) -> None:
+    """
+    While NVML does not open, samples come in time and say so.
+    """
+    sampler = start(deadline_seconds=0.3, start_seconds=0.5)
+    machine.faults.add(Fault(Action.HANG, "nvmlInit"))
+    first = sampler.sample(NOBODY)
+    second = sampler.sample(NOBODY)
+
+    assert ((), ()) == (first.cards, second.cards)
+    assert "NVML has been opening for 0 s" in first.trouble
+    assert second.trouble
+    assert sampler.restarts >= 1
+
+
+def test_a_crash_is_survived(sampler: Sampler, machine: State) -> None:
+    """
+    A driver that ends its caller by SIGSEGV costs one list, not the agent.
+    """
+    put(machine, "0", 100)
+    machine.faults.add(Fault(Action.CRASH, COMPUTE, 0, times=1))
+    broken = cards(sampler)[0]
+    well = cards(sampler)[0]
+
+    assert (100, None) == (used(broken), held(broken))
+    assert "Segmentation fault" in broken.trouble
+    assert ({0: 100}, 1) == (held(well), sampler.restarts)
+
+
+def test_a_list_that_always_crashes_is_left_alone(sampler: Sampler, machine: State) -> None:
+    """
+    After two children the card's memory is still read, and the other cards' lists.
+    """
+    put(machine, "1", 100)
+    machine.faults.add(Fault(Action.CRASH, COMPUTE, 0))
+    cards(sampler)
+    cards(sampler)
+    sample = cards(sampler)
+
+    assert [0, 100, 0] == [used(card) for card in sample]
+    assert [None, {0: 100}, {}] == [held(card) for card in sample]
+    assert "left alone" in sample[0].trouble
+
+
+def test_slow_lists_are_waited_for(sampler: Sampler, machine: State) -> None:
+    """
+    A list that takes its time is a list.
+    """
+    put(machine, "0", 100)
+    machine.faults.add(Fault.delay(0.1, COMPUTE, 0))
+
+    assert {0: 100} == held(cards(sampler)[0])
+    assert 0 == sampler.restarts
+
+
+def test_what_does_not_fit_into_one_sample_comes_with_the_next(
+    start: Start, machine: State
+) -> None:
+    """
+    A driver that answers, but slowly, keeps its child: nobody waits twice for the same answer.
+    """
+    sampler = start(deadline_seconds=2.0)
+    put(machine, "2", 100)
+    cards(sampler)
+    machine.faults.add(Fault.delay(0.8, MEMORY))
+    late = sampler.sample(NOBODY)
+    next_one = sampler.sample(NOBODY)
+
+    assert [0, 0, None] == [used(card) for card in late.cards]
+    assert "has not answered yet" in late.cards[2].trouble
+    assert (100, 0) == (used(next_one.cards[2]), sampler.restarts)

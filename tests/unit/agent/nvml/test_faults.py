@@ -1,0 +1,60 @@
+"""
+What return codes mean, and how they are said.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.nvml.faults import Code, ends_session, lasts, sentence
+from agent.nvml.protocol import Failure
+
+ENDING = {1, 9, 12, 18}
+LASTING = {3, 4, 13}
+
+
+@pytest.mark.parametrize("code", [*range(1, 31), 999])
+def test_few_codes_end_the_session(code: int) -> None:
+    """
+    Only what concerns driver or library as a whole calls for a new process.
+    """
+    assert (code in ENDING) == ends_session(Failure(code, "call"))
+    assert (code in LASTING) == lasts(Failure(code, "call"))
+
+
+def test_what_is_no_code_of_nvml_concerns_one_card() -> None:
+    """
+    A surprise within a question neither ends the session nor forbids to ask again.
+    """
+    failure = Failure(None, "nvmlDeviceGetUUID", "text that is not UTF-8")
+
+    assert not ends_session(failure)
+    assert not lasts(failure)
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_known_code_has_a_reason_and_a_remedy(code: Code) -> None:
+    """
+    The sentence names the call and the code, and what to do after a semicolon.
+    """
+    said = sentence(Failure(code, "nvmlCall"))
+
+    assert f"(nvmlCall: code {int(code)}); " in said
+    assert "\n" not in said
+    assert not said.startswith("the driver fails") or code is Code.ARGUMENT_VERSION_MISMATCH
+
+
+def test_other_codes_are_told_by_number() -> None:
+    """
+    A code that nobody has heard of is shown as it is.
+    """
+    assert sentence(Failure(4242, "nvmlCall")).startswith("the driver fails (nvmlCall: code 4242)")
+
+
+def test_a_failure_without_a_code_tells_its_text() -> None:
+    """
+    What went wrong outside NVML is quoted.
+    """
+    said = sentence(Failure(None, "nvmlDeviceGetUUID", "text that is not UTF-8"))
+
+    assert said.startswith('nvmlDeviceGetUUID: "text that is not UTF-8"; ')

@@ -1,0 +1,377 @@
+"""
+What becomes of children that hang, crash, fail or talk nonsense.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from agent.nvml.faults import Code
+from agent.nvml.protocol import Counted, Failure, Opened, Question
+from agent.nvml.session import MOST_STUCK, Session
+from agent.nvml.settings import SamplerSettings
+from tests.unit.agent.nvml.builders import (
+    COUNT,
+    CRASH,
+    HANG,
+    NONSENSE,
+    OPEN,
+    Script,
+    look,
+    looked,
+    processes_of,
+)
+
+SETTINGS = SamplerSettings(deadline_seconds=4.0, start_seconds=60.0)
+QUESTIONS = [COUNT, look(0), look(1), look(2)]
+
+
+@pytest.fixture
+def script() -> Script:
+    """
+    A machine of three cards.
+    """
+    made = Script()
+    made.answers |= {look(index): looked(f"GPU-{index}") for index in range(3)}
+    made.answers[COUNT] = Counted(3)
+    return made
+
+
+@pytest.fixture
+def session(script: Script) -> Session:
+    return Session(SETTINGS, script.start, script.clock)
+
+
+def ask(session: Session, script: Script, questions: list[Question] | None = None) -> list[str]:
+    """
+    Ask as one sample does; return the subjects that were answered.
+    """
+    until = script.clock() + SETTINGS.deadline_seconds
+    session.ready(until)
+    answers = session.ask(QUESTIONS if questions is None else questions, until)
+    return [f"{question.ask} {question.subject}".strip() for question in answers]
+
+
+def test_everything_is_answered(session: Session, script: Script) -> None:
+    """
+    A child that does well answers all and stays.
+    """
+    assert ["count", "look 0", "look 1", "look 2"] == ask(session, script)
+    assert ["count", "look 0", "look 1", "look 2"] == ask(session, script)
+    assert (1, "580.95.05", "") == (session.started, session.driver, session.trouble)
+
+
+def test_a_hanging_question_costs_half_a_sample(session: Session, script: Script) -> None:
+    """
+    What was answered before counts; the child is killed and the next one started at once.
+    """
+    script.answers[look(1)] = HANG
+    begin = script.clock()
+
+    assert ["count", "look 0"] == ask(session, script)
+    assert 2.0 == script.clock() - begin
+    assert [True, False] == [child.killed for child in script.children]
+    assert "for the memory of card 1, the driver gave no answer for 2.0 s; " in session.trouble
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (COUNT, "how many cards there are"),
+        (processes_of("GPU-0"), "for the processes of card GPU-0"),
+    ],
+)
+def test_a_hang_is_said_in_words(
+    session: Session, script: Script, question: Question, words: str
+) -> None:
+    """
+    The trouble names what was asked.
+    """
+    script.answers[question] = HANG
+    ask(session, script, [question])
+
+    assert f"asked {words}, the driver gave no answer" in session.trouble
+
+
+def test_the_next_child_clears_the_trouble(session: Session, script: Script) -> None:
+    """
+    Once the new child has opened NVML, all is well again.
+    """
+    script.answers[look(1)] = HANG
+    ask(session, script)
+    script.answers[look(1)] = looked("GPU-1")
+
+    assert 4 == len(ask(session, script))
+    assert "" == session.trouble
+
+
+@pytest.mark.parametrize("harm", [HANG, CRASH])
+def test_a_question_that_ends_two_children_is_left_out(
+    session: Session, script: Script, harm: str
+) -> None:
+    """
+    From the third sample on the other cards are read as before.
+    """
+    script.answers[look(1)] = harm
+    ask(session, script)
+    ask(session, script)
+
+    assert ["count", "look 0", "look 2"] == ask(session, script)
+    assert 3 == session.started
+    assert "has ended 2 NVML processes in a row" in session.avoided(look(1))
+    assert "" == session.avoided(look(0))
+
+
+def test_a_question_left_out_is_tried_again(session: Session, script: Script) -> None:
+    """
+    After a while it is asked again, and if it is answered, nothing is held against it.
+    """
+    script.answers[look(1)] = HANG
+    ask(session, script)
+    ask(session, script)
+    script.clock.now += 61
+    script.answers[look(1)] = looked("GPU-1")
+
+    assert 4 == len(ask(session, script))
+    script.answers[look(1)] = HANG
+    ask(session, script)
+    assert "" == session.avoided(look(1))
+
+
+def test_a_question_that_goes_on_doing_harm_is_left_out_for_longer(
+    session: Session, script: Script
+) -> None:
+    """
+    The third child in a row that it ends doubles the time.
+    """
+    script.answers[look(1)] = HANG
+    ask(session, script)
+    ask(session, script)
+    script.clock.now += 61
+    ask(session, script)
+    script.clock.now += 100
+
+    assert "ended 3 NVML processes" in session.avoided(look(1))
+    script.clock.now += 21
+    assert "" == session.avoided(look(1))
+
+
+def test_a_crash_says_how_the_child_ended(session: Session, script: Script) -> None:
+    """
+    The trouble of a crash names the signal.
+    """
+    script.answers[processes_of("GPU-0")] = CRASH
+
+    assert [] == ask(session, script, [processes_of("GPU-0")])
+    assert "signal 11 (Segmentation fault)" in session.trouble
+
+
+@pytest.mark.parametrize(
+    ("question", "code"),
+    [
+        (look(1), Code.LIB_RM_VERSION_MISMATCH),
+        (look(1), Code.UNINITIALIZED),
+        (look(1), Code.DRIVER_NOT_LOADED),
+        (COUNT, Code.UNKNOWN),
+    ],
+)
+def test_what_concerns_everything_calls_for_a_new_child(
+    session: Session, script: Script, question: Question, code: Code
+) -> None:
+    """
+    A new driver needs a new process, which is no fault of the card that was asked for.
+    """
+    script.answers[question] = Failure(code, "nvmlCall")
+    ask(session, script)
+    trouble = session.trouble
+    script.answers |= {look(1): looked("GPU-1"), COUNT: Counted(3), OPEN: Opened("590.44.01")}
+
+    assert 4 == len(ask(session, script))
+    assert (2, "590.44.01") == (session.started, session.driver)
+    assert f"nvmlCall: code {int(code)}" in trouble
+
+
+def test_what_concerns_one_card_does_not(session: Session, script: Script) -> None:
+    """
+    A lost card is an answer like any other.
+    """
+    script.answers[look(1)] = Failure(Code.GPU_IS_LOST, "nvmlCall")
+
+    assert 4 == len(ask(session, script))
+    assert (1, "") == (session.started, session.trouble)
+
+
+def test_a_driver_that_stays_away_is_asked_for_ever_more_rarely(
+    session: Session, script: Script
+) -> None:
+    """
+    Two children at once, then one after 1 s, 2 s, 4 s and so on up to a minute.
+    """
+    script.answers[OPEN] = Failure(Code.DRIVER_NOT_LOADED, "nvmlInit")
+    starts = []
+    for _ in range(200):
+        before = session.started
+        ask(session, script)
+        starts += [script.clock()] * (session.started - before)
+        script.clock.now += 1
+    gaps = [int(late - early) for early, late in pairwise(starts)]
+
+    assert [0, 1, 2, 4, 8, 16, 32, 60, 60] == gaps
+    assert "the NVIDIA driver is not loaded" in session.trouble
+
+
+def test_a_child_that_did_well_for_long_is_replaced_at_once(
+    session: Session, script: Script
+) -> None:
+    """
+    Failures long ago do not count.
+    """
+    for _ in range(3):
+        ask(session, script)
+        script.answers[COUNT] = CRASH
+        ask(session, script)
+        script.answers[COUNT] = Counted(3)
+        script.clock.now += 100
+        ask(session, script)
+        script.clock.now += 100
+
+    assert 4 == session.started
+
+
+def test_nonsense_ends_the_child(session: Session, script: Script) -> None:
+    """
+    A line that is no answer is not guessed at.
+    """
+    script.answers[look(1)] = NONSENSE
+
+    assert ["count", "look 0"] == ask(session, script)
+    assert script.children[0].killed
+    assert "does not make sense" in session.trouble
+    assert "" == session.avoided(look(1))
+
+
+def test_an_answer_to_nothing_is_ignored(session: Session, script: Script) -> None:
+    """
+    A number that was never asked harms nobody; the question behind it counts as silent.
+    """
+    script.answers[look(1)] = '{"v":1,"id":999}'
+
+    assert "look 0" in ask(session, script)
+    assert 2 == session.started
+
+
+def test_a_slow_driver_is_not_killed(session: Session, script: Script) -> None:
+    """
+    Answers that each come in time count, those that do not fit come with the next sample.
+    """
+    script.seconds = 1.5
+    session.ready(script.clock() + 4)
+
+    assert ["count", "look 0"] == ask(session, script)
+    assert ["look 1", "look 2"] == ask(session, script, [look(1), look(2)])
+    assert 1 == session.started
+
+
+def test_a_question_that_is_open_is_not_asked_twice(session: Session, script: Script) -> None:
+    """
+    What the child has not come to yet is waited for, not repeated.
+    """
+    script.seconds = 1.5
+    session.ready(script.clock() + 4)
+    ask(session, script)
+
+    assert [COUNT, look(0)] == script.asked_since(lambda: ask(session, script))
+
+
+def test_opening_may_take_longer_than_a_sample(session: Session, script: Script) -> None:
+    """
+    Cards that wake up slowly hold up no sample beyond its deadline, and are waited for.
+    """
+    script.answers[OPEN] = HANG
+    begin = script.clock()
+    late = session.ready(begin + 4)
+    script.answers[OPEN] = Opened("580")
+
+    assert not late
+    assert begin + 4 == script.clock()
+    assert "NVML has been opening for 4 s" in session.trouble
+    assert session.ready(script.clock() + 4)
+    assert (1, "") == (session.started, session.trouble)
+
+
+def test_opening_does_not_take_for_ever(session: Session, script: Script) -> None:
+    """
+    A child that cannot open NVML for a minute is replaced.
+    """
+    script.answers[OPEN] = HANG
+    for _ in range(20):
+        session.ready(script.clock() + 4)
+
+    assert script.children[0].killed
+    assert 2 == session.started
+    assert "NVML has been opening for" in session.trouble
+
+
+def test_before_it_is_open_nothing_else_is_asked(session: Session, script: Script) -> None:
+    """
+    A child that is still opening NVML is not asked anything else.
+    """
+    script.answers[OPEN] = HANG
+
+    assert [] == ask(session, script)
+    assert [OPEN] == script.asked
+
+
+def test_children_that_cannot_be_killed_are_not_piled_up(session: Session, script: Script) -> None:
+    """
+    After three of them there is no fourth until one of them is gone.
+    """
+    script.answers[COUNT] = HANG
+    script.unkillable = True
+    for _ in range(10):
+        ask(session, script)
+        script.clock.now += 100
+    stuck = session.trouble
+    script.unkillable = False
+    script.answers[COUNT] = Counted(3)
+
+    assert MOST_STUCK == len(script.children)
+    assert "cannot be killed; drain the node and reboot it" in stuck
+    assert 4 == len(ask(session, script))
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(session: Session, script: Script) -> None:
+    """
+    A machine out of processes is trouble, not the end.
+    """
+    script.refuse_start = True
+    answered = ask(session, script)
+    trouble = session.trouble
+    script.refuse_start = False
+
+    assert [] == answered
+    assert "Resource temporarily unavailable" in trouble
+    assert 4 == len(ask(session, script))
+
+
+def test_after_its_end_nothing_is_started(session: Session, script: Script) -> None:
+    """
+    A session that was closed has let its child end and starts no other.
+    """
+    ask(session, script)
+    session.close()
+
+    assert script.children[0].closed
+    assert [] == ask(session, script)
+    assert 1 == session.started
+
+
+def test_a_session_that_never_began_can_be_closed(session: Session) -> None:
+    """
+    Closing needs no child.
+    """
+    session.close()
+
+    assert 0 == session.started

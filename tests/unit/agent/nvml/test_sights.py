@@ -1,0 +1,208 @@
+"""
+Which cards there are, by what each index says.
+"""
+
+from __future__ import annotations
+
+from agent.nvml.protocol import UNNAMED, Failure, Looked
+from agent.nvml.sights import Sights, sights
+from gpufence.cards import Card, Instance
+from tests.unit.agent.nvml.builders import LOST, TOTAL, cut, looked, memory, seen
+
+WHY = "the card has fallen off the bus"
+
+
+def known(*looks: Looked) -> dict[str, Card]:
+    """
+    Return the cards that a complete sample has shown.
+    """
+    return {sight.card.uuid: sight.card for sight in sights(dict(enumerate(looks)), {}).cards}
+
+
+def uuids(found: Sights) -> list[str]:
+    return [sight.card.uuid for sight in found.cards]
+
+
+def test_a_card_is_described() -> None:
+    """
+    A card has its index, model, memory and compute capability.
+    """
+    (sight,) = sights({3: looked("GPU-3", memory=memory(7))}, {}).cards
+
+    assert Card("GPU-3", 3, "Tesla T4", TOTAL, (7, 5)) == sight.card
+    assert memory(7) == sight.memory
+    assert sight.there
+
+
+def test_instances_stand_for_their_card() -> None:
+    """
+    A card in MIG mode is its instances, each with its parent, profile and the parent's index.
+    """
+    found = sights({0: looked(), 1: cut("GPU-1", "MIG-1", "MIG-2")}, {})
+
+    assert ["GPU-0", "MIG-1", "MIG-2"] == uuids(found)
+    assert [None, Instance("GPU-1", "1g.5gb")] == [item.card.mig for item in found.cards[:2]]
+    assert 1 == found.cards[2].card.index
+
+
+def test_a_card_that_nobody_has_cut_offers_nothing() -> None:
+    """
+    MIG mode without instances is a card with no memory to give.
+    """
+    assert Sights(()) == sights({0: cut("GPU-0")}, {})
+
+
+def test_a_lost_card_is_still_a_card() -> None:
+    """
+    A card known before whose index fails stays, with the reason, beside those that answer.
+    """
+    before = known(looked("GPU-0"), looked("GPU-1"))
+    found = sights({0: looked("GPU-0"), 1: WHY}, before)
+    lost = found.cards[1]
+
+    assert ("GPU-1", None, False, WHY) == (lost.card.uuid, lost.memory, lost.there, lost.trouble)
+    assert () == found.unidentified
+
+
+def test_a_lost_card_takes_its_instances_along() -> None:
+    """
+    The instances of a card that does not answer are unknown, not gone.
+    """
+    found = sights({0: WHY}, known(cut("GPU-0", "MIG-1", "MIG-2")))
+
+    assert ["MIG-1", "MIG-2"] == uuids(found)
+    assert {WHY} == {sight.trouble for sight in found.cards}
+
+
+def test_a_card_that_was_never_known_is_told_apart() -> None:
+    """
+    An index that has never answered is no card, but is named.
+    """
+    found = sights({0: looked(), 1: WHY}, {})
+
+    assert ["GPU-0"] == uuids(found)
+    assert (f"card 1: {WHY}",) == found.unidentified
+
+
+def test_a_card_without_a_size_is_told_apart() -> None:
+    """
+    A card whose memory was never readable cannot be described, since its size is unknown.
+    """
+    found = sights({0: looked(memory=LOST)}, {})
+
+    assert () == found.cards
+    assert found.unidentified[0].startswith("card 0: the card has fallen off the bus")
+
+
+def test_what_is_known_fills_the_gaps() -> None:
+    """
+    A card that does not tell its memory, name or capability now keeps those of before.
+    """
+    before = known(looked())
+    half = looked(memory=LOST, model=UNNAMED, capability=None)
+    (sight,) = sights({0: half}, before).cards
+
+    assert sight.card is before["GPU-0"]
+    assert None is sight.memory
+    assert sight.there
+    assert "fallen off the bus" in sight.trouble
+
+
+def test_a_card_that_changes_is_described_anew() -> None:
+    """
+    Another index or size is another description of the same card.
+    """
+    (sight,) = sights({5: looked()}, known(looked())).cards
+
+    assert ("GPU-0", 5) == (sight.card.uuid, sight.card.index)
+
+
+def test_a_card_that_is_taken_away_is_forgotten() -> None:
+    """
+    Where every index answers, a card that none of them names is gone.
+    """
+    assert ["GPU-0"] == uuids(sights({0: looked()}, known(looked(), looked("GPU-1"))))
+
+
+def test_changed_indices_lose_nobody() -> None:
+    """
+    A lost card whose old index is another card's now has the reason of an index that fails.
+    """
+    before = known(looked("GPU-0"), looked("GPU-1"))
+    found = sights({0: looked("GPU-1"), 1: WHY}, before)
+
+    assert {"GPU-0": WHY, "GPU-1": ""} == {item.card.uuid: item.trouble for item in found.cards}
+
+
+def test_the_last_trouble_of_an_unknown_index_is_said() -> None:
+    """
+    A lost card that stands at an index that works gets the first reason there is.
+    """
+    before = known(looked("GPU-0"), looked("GPU-1"))
+    found = sights({0: looked("GPU-1"), 7: WHY}, before)
+
+    assert WHY == next(item.trouble for item in found.cards if item.card.uuid == "GPU-0")
+    assert (f"card 7: {WHY}",) == found.unidentified
+
+
+def test_a_new_cut_ends_the_old_instances() -> None:
+    """
+    Instances that their card no longer has are gone, even while another card is lost.
+    """
+    before = known(cut("GPU-0", "MIG-1"), looked("GPU-9"))
+    found = sights({0: cut("GPU-0", "MIG-2"), 1: WHY}, before)
+
+    assert ["MIG-2", "GPU-9"] == uuids(found)
+
+
+def test_a_card_that_is_cut_is_no_card_any_more() -> None:
+    """
+    A whole card that turns into instances is gone, even while another card is lost.
+    """
+    found = sights({0: cut("GPU-0", "MIG-1"), 1: WHY}, known(looked("GPU-0")))
+
+    assert ["MIG-1"] == uuids(found)
+
+
+def test_leaving_mig_ends_the_instances() -> None:
+    """
+    The instances of a card that is whole again are gone, even while another card is lost.
+    """
+    found = sights({0: looked("GPU-0"), 1: WHY}, known(cut("GPU-0", "MIG-1")))
+
+    assert ["GPU-0"] == uuids(found)
+
+
+def test_an_instance_that_does_not_say_who_it_is_is_missed() -> None:
+    """
+    While an instance of a card fails, those known before and not named are unknown.
+    """
+    gap = Failure(15, "nvmlDeviceGetUUID")
+    before = known(cut("GPU-0", "MIG-1", "MIG-2"))
+    found = sights({0: cut("GPU-0", "MIG-1", gaps=(gap,))}, before)
+
+    assert [True, False] == [sight.there for sight in found.cards]
+    assert "nvmlDeviceGetUUID: code 15" in found.cards[1].trouble
+
+
+def test_an_instance_whose_memory_fails_keeps_its_size() -> None:
+    """
+    What is known of an instance survives a failure of its memory alone.
+    """
+    before = known(cut("GPU-0", "MIG-1"))
+    broken = Looked(seen("GPU-0"), (seen("MIG-1", memory=LOST, profile="1g.5gb"),))
+    (sight,) = sights({0: broken}, before).cards
+
+    assert sight.card == before["MIG-1"]
+    assert None is sight.memory
+
+
+def test_a_lost_instance_keeps_its_place() -> None:
+    """
+    The order of the cards does not change with what can be read of them.
+    """
+    gap = Failure(15, "nvmlDeviceGetUUID")
+    before = known(cut("GPU-0", "MIG-1", "MIG-2", "MIG-3"))
+    found = sights({0: cut("GPU-0", "MIG-3", "MIG-2", gaps=(gap,))}, before)
+
+    assert ["MIG-1", "MIG-2", "MIG-3"] == uuids(found)

@@ -46,7 +46,7 @@ test: static ## everything that needs no root; the command that CI runs
 	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
 
-demo: $(READY) ## the story so far, on this machine, with real programs (KEEP=1 leaves them running)
+demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1 leaves them running)
 	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep)
 
 soak: $(READY) ## the long runs (many minutes)

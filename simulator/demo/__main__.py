@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
 from simulator.controlplane import ControlPlaneError
+from simulator.demo import eviction, story
 from simulator.demo.narrator import Narrator, StoryError
 from simulator.demo.stage import built
-from simulator.demo.story import tell
 from simulator.progress import progress_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from simulator.demo.stage import Stage
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,10 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with built(progress_on(sys.stdout)) as stage:
             say = Narrator(sys.stdout, stage.plane)
-            tell(stage, say)
+            story.tell(stage, say)
+            eviction.tell(stage, say)
             if arguments.keep:
                 say.chapter("Yours now, until Ctrl-C")
-                say.show(f"export KUBECONFIG={stage.plane.kubeconfig()}\nkubectl get pods -A")
+                say.show(_to_try(stage))
                 threading.Event().wait()
     except KeyboardInterrupt:
         return 0 if arguments.keep else 130
@@ -41,6 +44,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"demo: the story did not happen: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _to_try(stage: Stage) -> str:
+    """
+    Say what to type in another terminal.
+    """
+    kubectl = stage.plane.kubectl_path
+    return "\n".join(
+        (
+            f"export KUBECONFIG={stage.plane.kubeconfig()} PATH={kubectl.parent}:$PATH",
+            "kubectl get pods -A",
+            "kubectl get events -A --field-selector type=Warning",
+            "kubectl create deployment ...   in a namespace labelled gpufence.io/mode=evict",
+            f"curl http://{stage.agent}/v1/snapshot",
+            f"curl http://{stage.agent}/metrics",
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -46,12 +46,30 @@ class Narrator:
         """
         self._write(textwrap.indent(text.rstrip("\n"), "    ") + "\n")
 
+    def typed(self, command: str) -> None:
+        """
+        Show what somebody types.
+        """
+        self._write(f"\n{self._paint('1', f'$ {command}')}\n")
+
+    def redraw(self, line: str) -> None:
+        """
+        Show a line that moves: in place on a terminal, once more in a log.
+        """
+        self._write(f"\r\x1b[K    {line}" if self._colours else f"    {line}\n")
+
+    def settle(self) -> None:
+        """
+        Leave a line that moved as it is now.
+        """
+        self._write("\n" if self._colours else "")
+
     def kubectl(self, *arguments: str, stdin: str = "", quiet: bool = False) -> str:
         """
         Type a kubectl command, run it for real, and show what it says.
         """
         typed = shlex.join(["kubectl", *arguments])
-        self._write(f"\n{self._paint('1', f'$ {typed}')}\n")
+        self.typed(typed)
         if stdin:
             self.show(stdin)
         done = self._plane.kubectl(*arguments, stdin=stdin or None, check=False)

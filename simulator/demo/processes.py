@@ -1,5 +1,5 @@
 """
-The webhook as a process of its own, watched through its log.
+gpufence's programs as processes of their own, watched through their logs.
 """
 
 from __future__ import annotations
@@ -17,34 +17,37 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _END_SECONDS = 10.0
 
 
-class WebhookProcess:
+class Program:
     """
-    Runs `python -m webhook` on a free port; leaving the block ends it.
+    Runs `python -m <name>` until the block is left; entering it waits for its first address.
+
+    Both programs write JSON lines and say where they listen in one whose message is `serving`.
     """
 
-    def __init__(self, environment: dict[str, str], log: Path) -> None:
-        self._log = log
+    def __init__(self, name: str, environment: dict[str, str], folder: Path) -> None:
+        self._name = name
+        self._log = folder / f"{name}.log"
         self._serving = threading.Event()
         self.address = ""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "webhook"],
-            env=environment
-            | {"GPUFENCE_LISTEN": "127.0.0.1:0", "GPUFENCE_STATUS_LISTEN": "127.0.0.1:0"},
+            [sys.executable, "-m", name],
+            env=environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._reader = threading.Thread(target=self._read, name="webhook log", daemon=True)
+        self._reader = threading.Thread(target=self._read, name=f"{name} log", daemon=True)
         self._reader.start()
 
     def __enter__(self) -> Self:
         if not self._serving.wait(_START_SECONDS) or not self.address:
             self.__exit__()
-            raise StoryError(f"the webhook did not start; its log is {self._log}")
+            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            raise StoryError(f"the {self._name} did not start; it said: {said or 'nothing'}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,10 +79,11 @@ class WebhookProcess:
 
 def _listening(line: str) -> str:
     """
-    Return where the webhook serves, once its log says so.
+    Return where a program serves, once its log says so.
     """
     try:
         said = json.loads(line)
     except ValueError:
         return ""
-    return str(said.get("listen", "")) if said.get("message") == "serving" else ""
+    where = said.get("listen") or said.get("statusListen") or ""
+    return str(where) if said.get("message") == "serving" else ""

@@ -18,8 +18,9 @@ from gpufence import names
 from simulator.controlplane import Assets, ControlPlane, Options
 from simulator.demo.manifests import HOOKS, objects, pointing_to
 from simulator.demo.narrator import run
-from simulator.demo.processes import WebhookProcess
+from simulator.demo.processes import Program
 from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
+from simulator.nvml.client import environment as sees_cards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +29,26 @@ if TYPE_CHECKING:
 
 NODE = "gpu-1"
 CARDS = "2xT4"
+AGENT = "gpufence-agent"
+HURRY = {
+    "GPUFENCE_HOLD_SECONDS": "4",
+    "GPUFENCE_GRACE_SECONDS": "2",
+    "GPUFENCE_START_PAUSE_SECONDS": "0",
+    "GPUFENCE_INTERVAL_SECONDS": "0.5",
+}
 
 
 @dataclass(frozen=True)
 class Stage:
+    """
+    `agent` is where the agent answers, `agent_environment` what a command on its node sees.
+    """
+
     plane: ControlPlane
     node: SimulatedNode
     folder: Path
+    agent: str
+    agent_environment: dict[str, str]
 
 
 @contextmanager
@@ -53,8 +67,8 @@ def built(progress: Progress) -> Iterator[Stage]:
             node = SimulatedNode(_node_options(plane))
             node.start()
         try:
-            with _gpufence(plane, folder, progress):
-                yield Stage(plane, node, folder)
+            with _webhook(plane, folder, progress), _agent(plane, node, folder, progress) as agent:
+                yield Stage(plane, node, folder, agent.address, _node_environment(node))
         finally:
             node.stop()
 
@@ -67,28 +81,53 @@ def _node_options(plane: ControlPlane) -> NodeOptions:
         cards=CARDS,
         sharing=Sharing(Dialect.GPUSHARE),
         gfd=True,
-        write_cards=True,
     )
 
 
 @contextmanager
-def _gpufence(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[None]:
+def _webhook(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[None]:
     """
     Install gpufence: its manifests, its certificates, and its webhook.
     """
-    items = objects("webhook")
+    items = objects("system", "webhook", "agent")
     hooks = [item for item in items if item["kind"] == HOOKS]
     with progress.step("installing gpufence: manifests, certificates, webhook"):
-        plane.kubectl("create", "namespace", names.SYSTEM_NAMESPACE)
         _apply(plane, items)
         _certificates(plane)
         _project(plane, folder)
-        webhook = WebhookProcess(_webhook_environment(plane, folder), folder / "webhook.log")
+        webhook = Program("webhook", _webhook_environment(plane, folder), folder)
     with webhook:
         with progress.step("pointing the API server to the webhook"):
             _apply(plane, [pointing_to(item, webhook.address) for item in hooks])
             _certificates(plane)
         yield
+
+
+@contextmanager
+def _agent(
+    plane: ControlPlane, node: SimulatedNode, folder: Path, progress: Progress
+) -> Iterator[Program]:
+    """
+    Start the node's agent, with the rights of its ServiceAccount and a token of this node.
+    """
+    token = plane.service_account_token(names.SYSTEM_NAMESPACE, AGENT, node=node.name)
+    config = plane.token_kubeconfig(AGENT, token)
+    with progress.step("starting the node's agent"):
+        agent = Program("agent", _environment(config) | _node_environment(node) | HURRY, folder)
+    with agent:
+        yield agent
+
+
+def _node_environment(node: SimulatedNode) -> dict[str, str]:
+    """
+    Return what a program needs to take this machine for the node.
+    """
+    return sees_cards(node.state.path) | {
+        "PATH": os.environ["PATH"],
+        "GPUFENCE_NODE": node.name,
+        "GPUFENCE_PROC": str(node.proc_root),
+        "GPUFENCE_STATUS_LISTEN": "127.0.0.1:0",
+    }
 
 
 def _apply(plane: ControlPlane, items: list[dict[str, object]]) -> None:
@@ -122,6 +161,8 @@ def _project(plane: ControlPlane, folder: Path) -> None:
 def _webhook_environment(plane: ControlPlane, folder: Path) -> dict[str, str]:
     token = plane.service_account_token(names.SYSTEM_NAMESPACE, names.WEBHOOK_SERVICE)
     return _environment(plane.token_kubeconfig("webhook", token)) | {
+        "GPUFENCE_LISTEN": "127.0.0.1:0",
+        "GPUFENCE_STATUS_LISTEN": "127.0.0.1:0",
         "GPUFENCE_TLS_DIR": str(folder),
         "GPUFENCE_DRAIN_SECONDS": "0",
     }

@@ -1,5 +1,5 @@
 """
-What happens: a namespace opts in, a pod is rewritten, its process stays inside its fence.
+What happens first: a namespace opts in, a pod is rewritten, its process stays inside its fence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simulator.demo.narrator import Narrator
     from simulator.demo.stage import Stage
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 MANIFEST = """\
 apiVersion: v1
 kind: Pod
@@ -54,12 +54,12 @@ def _unfenced(stage: Stage, say: Narrator) -> None:
     )
     say.kubectl("create", "namespace", "wild")
     say.kubectl("apply", "-n", "wild", "-f", "-", stdin=MANIFEST)
-    pod = _wait_for(lambda: _running(stage, "wild"), "the pod runs")
+    pod = wait_for(lambda: _running(stage, "wild"), "the pod runs")
     say.expect(
-        not any(key.startswith(names.PREFIX) for key in _annotations(pod)),
+        not any(key.startswith(names.PREFIX) for key in annotations_of(pod)),
         "the pod is as its author wrote it: the webhook was not even called",
     )
-    _wait_for(lambda: _held(stage, "wild") >= 6 * 1024, "it took more than it asked for")
+    wait_for(lambda: _held(stage, "wild") >= 6 * 1024, "it took more than it asked for")
     say.expect(True, f"it declared 3072 MiB and holds {_held(stage, 'wild')} MiB of the card")  # noqa: FBT003 - reads as a sentence
     say.kubectl("delete", "namespace", "wild", "--wait=false")
 
@@ -74,11 +74,11 @@ def _opt_in(say: Narrator) -> None:
 def _rewritten(stage: Stage, say: Narrator) -> None:
     say.chapter("3. The same pod again")
     say.kubectl("apply", "-n", "vision", "-f", "-", stdin=MANIFEST, quiet=True)
-    pod = _wait_for(lambda: _running(stage, "vision"), "the pod runs")
-    annotations = _annotations(pod)
+    pod = wait_for(lambda: _running(stage, "vision"), "the pod runs")
+    annotations = annotations_of(pod)
     say.expect(names.PLAN in annotations, "the webhook rewrote it on the way in")
     say.tell("What changed, for a person:")
-    say.kubectl("get", "pod", "-n", "vision", "trainer", "-o", _jsonpath(names.SUMMARY))
+    say.kubectl("get", "pod", "-n", "vision", "trainer", "-o", jsonpath(names.SUMMARY))
     say.tell("\nand what the container is told, computed for the card of the node it landed on:")
     say.show(_environment_table(pod, annotations))
     say.expect(
@@ -89,7 +89,7 @@ def _rewritten(stage: Stage, say: Narrator) -> None:
 
 def _kept_inside(stage: Stage, say: Narrator) -> None:
     say.chapter("4. What its process really does")
-    log = _wait_for(
+    log = wait_for(
         lambda: _log(stage) if "out of memory" in _log(stage).lower() else "",
         "the framework met its own limit",
     )
@@ -114,7 +114,10 @@ def _environment_table(pod: dict[str, Any], annotations: dict[str, str]) -> str:
     return "\n".join(rows)
 
 
-def _jsonpath(key: str) -> str:
+def jsonpath(key: str) -> str:
+    """
+    Print one annotation, and nothing else.
+    """
     return "jsonpath={.metadata.annotations." + key.replace(".", r"\.") + r'}{"\n"}'
 
 
@@ -124,7 +127,10 @@ def _running(stage: Stage, namespace: str) -> dict[str, Any]:
     return pod if pod["status"].get("phase") == "Running" else {}
 
 
-def _annotations(pod: dict[str, Any]) -> dict[str, str]:
+def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
+    """
+    Return a pod's annotations.
+    """
     found: dict[str, str] = pod["metadata"].get("annotations", {})
     return found
 
@@ -142,7 +148,10 @@ def _log(stage: Stage) -> str:
     return stage.node.log("vision", "trainer", "trainer")
 
 
-def _wait_for(look: Callable[[], Any], what: str) -> Any:  # noqa: ANN401 - whatever is waited for
+def wait_for(look: Callable[[], Any], what: str) -> Any:  # noqa: ANN401 - whatever is waited for
+    """
+    Look until there is something to see, and return it.
+    """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (found := look()):
         if time.monotonic() > deadline:

@@ -16,13 +16,15 @@ COMMAND = [sys.executable, "-m", "simulator", "demo"]
 @pytest.mark.usefixtures("full_control_plane")
 def test_the_story_happens_as_it_is_told() -> None:
     """
-    The demo ends well, shows what changed for the pod, and leaves no process of its own behind.
+    The demo ends well, shows a pod rewritten and another one evicted, and leaves no process of its own behind.
     """
     done = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode, done.stdout + done.stderr
     assert "per_process_memory_fraction:0.140000" in done.stdout
     assert "CUDA out of memory" in done.stdout
+    assert "GPUMemoryEvicted" in done.stdout
+    assert "the neighbour never noticed" in done.stdout
     assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
 
 

@@ -1,0 +1,192 @@
+"""
+What happens next: a second tenant keeps to no setting, takes too much and is evicted.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+from gpufence import names
+from gpufence.snapshot import read_snapshot
+from simulator.demo.gauge import gauge, legend
+from simulator.demo.narrator import StoryError
+from simulator.demo.story import annotations_of, jsonpath, wait_for
+
+if TYPE_CHECKING:
+    from gpufence.snapshot import PodRow, Snapshot
+    from simulator.demo.narrator import Narrator
+    from simulator.demo.stage import Stage
+
+TENANT = "speech"
+NEIGHBOUR = "vision"
+EVENTS = "custom-columns=REASON:.reason,OBJECT:.involvedObject.kind,MESSAGE:.message"
+ANSWER_SECONDS = 5.0
+EVICTION_SECONDS = 60.0
+FRAME_SECONDS = 0.5
+LABELER = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: labeler
+spec:
+  containers:
+  - name: labeler
+    image: gpufence/workload
+    args: [--context, 300Mi, "hold 4Gi"]
+    resources:
+      limits: {aliyun.com/gpu-mem: 6}
+"""
+MANIFEST = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: greedy
+spec:
+  selector: {matchLabels: {app: greedy}}
+  template:
+    metadata: {labels: {app: greedy}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: greedy
+        image: gpufence/workload
+        args: [--context, 300Mi, "hold 1Gi; after 3s grow 1Gi/s to 9Gi"]
+        resources:
+          limits: {aliyun.com/gpu-mem: 3}
+"""
+
+
+def tell(stage: Stage, say: Narrator) -> None:
+    """
+    Tell the second half; raises `StoryError` where it does not happen.
+    """
+    first = _second_tenant(stage, say)
+    _grows(stage, say, first)
+    _evicted(stage, say, first)
+    _afterwards(stage, say, first)
+
+
+def _second_tenant(stage: Stage, say: Narrator) -> str:
+    say.chapter("5. A second tenant, who keeps to no setting")
+    say.tell(
+        "A CUDA program of its own reads none of our variables. That is what the agent on the node "
+        "is for. It gives a pod 30 s over its limit; here 4 s, so that you need not wait."
+    )
+    say.tell("The first team fills the other card, so that its trainer has to share.")
+    say.kubectl("apply", "-n", NEIGHBOUR, "-f", "-", stdin=LABELER, quiet=True)
+    wait_for(lambda: _pod(stage, NEIGHBOUR, "labeler"), "the labeler runs")
+    say.kubectl("create", "namespace", TENANT)
+    say.kubectl("label", "namespace", TENANT, NEIGHBOUR, f"{names.MODE}=evict", "--overwrite")
+    say.kubectl("apply", "-n", TENANT, "-f", "-", stdin=MANIFEST)
+    pod = wait_for(lambda: _newest(stage, ""), "the tenant's pod runs")
+    name: str = pod["metadata"]["name"]
+    say.kubectl("get", "pod", "-n", TENANT, name, "-o", jsonpath(names.SUMMARY))
+    say.expect(names.INJECTED in annotations_of(pod), "it was told its limit all the same")
+    return name
+
+
+def _grows(stage: Stage, say: Narrator, name: str) -> None:
+    say.chapter("6. It takes what it wants")
+    say.tell("The card both are on, as the agent measures it:")
+    say.show(legend([f"{NEIGHBOUR}/trainer", f"{TENANT}/{name}"]))
+    deadline = time.monotonic() + EVICTION_SECONDS
+    peak, said = 0, ""
+    while True:
+        snapshot = _snapshot(stage)
+        row = next((pod for pod in snapshot.pods if pod.name == name), None)
+        if row is not None and row.terminating:
+            break
+        if row is None and peak:
+            break
+        if row is not None and row.uses:
+            use = row.uses[0]
+            peak = max(peak, use.used_bytes or 0)
+            said = _frame(snapshot, row)
+            say.redraw(said)
+        if time.monotonic() > deadline:
+            raise StoryError(f"nobody was evicted within {EVICTION_SECONDS:.0f} s: {said}")
+        time.sleep(FRAME_SECONDS)
+    say.settle()
+    say.expect(peak > 3 * 2**30, f"it held {peak // 2**20} MiB, and is evicted")
+
+
+def _frame(snapshot: Snapshot, row: PodRow) -> str:
+    use = row.uses[0]
+    card = next(card for card in snapshot.cards if card.uuid == use.card)
+    pods = sorted(snapshot.pods, key=lambda pod: pod.namespace == TENANT)
+    held = {
+        pod.uid: item.used_bytes or 0 for pod in pods for item in pod.uses if item.card == card.uuid
+    }
+    return f"{gauge(card.total_bytes, held)}  {use.outcome} {use.over_seconds:.0f} s"
+
+
+def _evicted(stage: Stage, say: Narrator, name: str) -> None:
+    say.chapter("7. Why, for whoever asks")
+    about = "type=Warning,involvedObject.kind=Pod"
+    wait_for(lambda: names.EVICTED in _reasons(stage), "the event is there")
+    say.kubectl("get", "events", "-n", TENANT, "--field-selector", about, "-o", EVENTS)
+    say.tell(f"The same stands on its owner, for the time when pod {name} is forgotten.")
+
+
+def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
+    say.chapter("8. The neighbour, and the tenant's next pod")
+    say.kubectl("get", "pods", "-n", NEIGHBOUR)
+    say.expect(_pod(stage, NEIGHBOUR, "trainer"), "the neighbour never noticed")
+    pod = wait_for(lambda: _newest(stage, name), "its owner has made another pod")
+    say.kubectl("get", "pods", "-n", TENANT)
+    say.expect(
+        names.INJECTED in annotations_of(pod),
+        "the Deployment made another, fenced as the first; if it does the same again, it is given "
+        "longer each time, so that a crash loop is not made of it",
+    )
+    say.tell("\nWhat an operator sees on the node, with no cluster at all:")
+    say.typed("gpufence-agent snapshot")
+    say.show(_on_the_node(stage))
+
+
+def _on_the_node(stage: Stage) -> str:
+    command = [sys.executable, "-m", "agent", "snapshot"]
+    done = subprocess.run(
+        command, env=stage.agent_environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise StoryError(f"gpufence-agent snapshot failed: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def _snapshot(stage: Stage) -> Snapshot:
+    url = f"http://{stage.agent}/v1/snapshot"
+    with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:
+        return read_snapshot(answer.read().decode())
+
+
+def _pod(stage: Stage, namespace: str, name: str) -> dict[str, Any]:
+    """
+    Return a pod once it runs.
+    """
+    text = stage.plane.kubectl("get", "pod", "-n", namespace, name, "-o", "json").stdout
+    pod: dict[str, Any] = json.loads(text)
+    return pod if pod["status"].get("phase") == "Running" else {}
+
+
+def _newest(stage: Stage, before: str) -> dict[str, Any]:
+    """
+    Return the tenant's running pod, unless it is still the one before.
+    """
+    text = stage.plane.kubectl("get", "pods", "-n", TENANT, "-o", "json").stdout
+    pods: list[dict[str, Any]] = json.loads(text)["items"]
+    new = [pod for pod in pods if pod["metadata"]["name"] != before]
+    return next((pod for pod in new if pod["status"].get("phase") == "Running"), {})
+
+
+def _reasons(stage: Stage) -> str:
+    """
+    Return the reasons of the tenant's events.
+    """
+    where = ("-n", TENANT, "-o", "jsonpath={.items[*].reason}")
+    return stage.plane.kubectl("get", "events", *where).stdout

@@ -16,7 +16,7 @@ COMMAND = [sys.executable, "-m", "simulator", "demo"]
 @pytest.mark.usefixtures("full_control_plane")
 def test_the_story_happens_as_it_is_told() -> None:
     """
-    The demo ends well, shows a pod rewritten and another one evicted, and leaves no process of its own behind.
+    The demo ends well, shows a pod rewritten and another one evicted, and leaves nothing running.
     """
     done = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
 

@@ -13,6 +13,7 @@ import pytest
 COMMAND = [sys.executable, "-m", "simulator", "demo"]
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("full_control_plane")
 def test_the_story_happens_as_it_is_told() -> None:
     """

@@ -40,6 +40,7 @@ COMMANDS = (
         "be a process that uses memory of a simulated card",
     ),
     Command("node", "simulator.node.__main__", "be a node that runs pods as local processes"),
+    Command("cluster", "simulator.cluster.__main__", "run a real cluster of one node (root)"),
     Command("demo", "simulator.demo.__main__", "tell gpufence's story, with real programs"),
 )
 

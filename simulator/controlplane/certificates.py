@@ -11,10 +11,18 @@ from pathlib import Path
 import trustme
 
 from simulator.controlplane.ports import LOOPBACK
+from simulator.controlplane.programs import SERVICE_ADDRESS
 
 # Without any name trustme writes an empty critical extension, and Go then refuses the certificate
 # ("unhandled critical extension"). The API server looks at the subject only.
 _UNUSED_NAME = "user.invalid"
+SERVICE_NAMES = (
+    SERVICE_ADDRESS,
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +80,9 @@ class Authority:
 
     def for_server(self) -> Pair:
         """
-        Certify whoever serves on loopback.
+        Certify whoever serves on loopback or, to pods, as the Service of the API server.
         """
-        return self._issue(LOOPBACK, "localhost", user=None)
+        return self._issue(LOOPBACK, "localhost", *SERVICE_NAMES, user=None)
 
     def for_user(self, user: User) -> Pair:
         """

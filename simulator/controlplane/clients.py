@@ -29,10 +29,11 @@ class Clients:
         self._port = site.ports[programs.API_SERVER]
         self._server = kubeconfig.Server(site.url(programs.API_SERVER), authority.pair.certificate)
         pair = authority.for_user(ADMIN)
+        certificate, key = site.administrator
         self._rest = Rest(
             site.authority,
-            write_secret(site.folder / "admin.crt", pair.certificate),
-            write_secret(site.folder / "admin.key", pair.key),
+            write_secret(certificate, pair.certificate),
+            write_secret(key, pair.key),
         )
 
     def is_found(self, path: str, program: str = programs.API_SERVER) -> bool:

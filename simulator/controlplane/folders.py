@@ -38,13 +38,13 @@ class Folder:
         os.close(self.lock)
 
 
-def temporary_folder(parent: Path | None = None) -> Folder:
+def temporary_folder(parent: Path | None = None, prefix: str = PREFIX) -> Folder:
     """
     Make a folder that nobody else can read, and lock it.
     """
     root = Path(tempfile.gettempdir()) if parent is None else parent
     while True:
-        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
         if _is_too_long(path):
             path.rmdir()
             raise StartError(
@@ -76,13 +76,13 @@ def given_folder(path: Path) -> Folder:
     return Folder(path, lock, keep=True)
 
 
-def sweep(parent: Path | None = None) -> list[Path]:
+def sweep(parent: Path | None = None, prefix: str = PREFIX) -> list[Path]:
     """
-    Remove the temporary folders of control planes whose owner has died; return them.
+    Remove the temporary folders of that prefix whose owner has died; return them.
     """
     root = Path(tempfile.gettempdir()) if parent is None else parent
     removed: list[Path] = []
-    for path in sorted(root.glob(f"{PREFIX}*")):
+    for path in sorted(root.glob(f"{prefix}*")):
         lock = _lock(path)
         if lock is not None:
             shutil.rmtree(path, ignore_errors=True)

@@ -89,6 +89,10 @@ class ControlPlane:
         return self._site.url(programs.API_SERVER)
 
     @property
+    def port(self) -> int:
+        return self._site.ports[programs.API_SERVER]
+
+    @property
     def folder(self) -> Path:
         return self._site.folder
 
@@ -213,7 +217,9 @@ def _assemble(
         port = HeldPort()
         undo.callback(port.release)
         ports[name] = port.number
-    site = programs.Site(binaries, folder.path, ports, options.controller_manager)
+    site = programs.Site(
+        binaries, folder.path, ports, options.controller_manager, kubelet=options.kubelet
+    )
     surroundings = Surroundings(
         folder=folder.path,
         # Nothing of the person's own settings: no proxy, no kubeconfig, no kubectl aliases.

@@ -16,6 +16,10 @@ CONTROLLER_MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
 KUBECTL = "kubectl"
 
+# The first address of the range is the API server's own Service, in every cluster.
+SERVICE_RANGE = "10.0.0.0/24"
+SERVICE_ADDRESS = "10.0.0.1"
+
 
 @dataclass(frozen=True)
 class Site:
@@ -27,6 +31,11 @@ class Site:
     folder: Path
     ports: Mapping[str, int]
     service_accounts: bool
+    kubelet: bool = False
+
+    @property
+    def administrator(self) -> tuple[Path, Path]:
+        return self.folder / "admin.crt", self.folder / "admin.key"
 
     @property
     def authority(self) -> Path:
@@ -100,6 +109,8 @@ def api_server(site: Site) -> list[str]:
     the admission plugin of that name would refuse every pod: then, and only then, it is off.
     """
     options = [] if site.service_accounts else ["--disable-admission-plugins=ServiceAccount"]
+    if site.kubelet:
+        options += _towards_kubelets(site)
     return site.program(
         API_SERVER,
         *site.serving(API_SERVER),
@@ -111,7 +122,7 @@ def api_server(site: Site) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={site.service_account_key}",
         f"--service-account-signing-key-file={site.service_account_key}",
-        "--service-cluster-ip-range=10.0.0.0/24",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--allow-privileged=true",
         # Otherwise it looks for a default route, which a machine without a network has not, and
         # announces an address that nothing in this cluster could reach.
@@ -120,6 +131,19 @@ def api_server(site: Site) -> list[str]:
         # Ends watches at shutdown; without it the API server waits a minute for them to end.
         "--shutdown-watch-termination-grace-period=1s",
     )
+
+
+def _towards_kubelets(site: Site) -> list[str]:
+    """
+    Reach nodes by their address, and pods by theirs, since no kube-proxy turns Services into pods.
+    """
+    certificate, key = site.administrator
+    return [
+        "--enable-aggregator-routing=true",
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={certificate}",
+        f"--kubelet-client-key={key}",
+    ]
 
 
 def controller_manager(site: Site, kubeconfig: Path) -> list[str]:

@@ -1,0 +1,205 @@
+"""
+A Kubernetes cluster of one node, for as long as a block of code runs.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from simulator.cluster import cgroups, needs
+from simulator.cluster.images import Images
+from simulator.cluster.machine import Door, Machine
+from simulator.cluster.options import Options
+from simulator.cluster.setup import STATE, Setup
+from simulator.controlplane import RequestError, programs
+from simulator.controlplane.certificates import Pair, write_secret
+from simulator.controlplane.folders import sweep, temporary_folder
+from simulator.controlplane.kubeconfig import Server, with_certificate
+from simulator.controlplane.ports import LOOPBACK
+from simulator.progress import Progress, Silence
+
+if TYPE_CHECKING:
+    from simulator.controlplane import Assets
+
+PREFIX = "gpufence-cluster-"
+PROGRAMS = (
+    programs.ETCD,
+    programs.API_SERVER,
+    programs.KUBECTL,
+    programs.CONTROLLER_MANAGER,
+    programs.SCHEDULER,
+    "kubelet",
+)
+READY_SECONDS = 300.0
+KUBECTL_SECONDS = 120.0
+PLAIN = Options()
+SILENCE = Silence()
+
+
+class Cluster:
+    """
+    A running cluster; `Cluster.start(...)` makes one, leaving its block ends it.
+
+    It also ends with this process, in whatever way; what that may leave, groups and a folder, the
+    next start removes.
+    """
+
+    def __init__(self, machine: Machine, setup: Setup, kubectl: Path, undo: ExitStack) -> None:
+        self._machine = machine
+        self._setup = setup
+        self._kubectl = kubectl
+        self._undo = undo
+        self._door = Door(machine, int(setup.ready.read_text()))
+        undo.callback(self._door.close)
+        self.kubeconfig = self._write_kubeconfig()
+
+    @classmethod
+    def start(cls, assets: Assets, options: Options = PLAIN, progress: Progress = SILENCE) -> Self:
+        """
+        Build and make what is missing, and return when pods can run.
+
+        Raises:
+            NeedError: this machine lacks something, all of which is named.
+
+        """
+        needs.check()
+        binaries = assets.ensure(PROGRAMS, progress)
+        archives = Images.from_environment(assets.environment).ensure(progress)
+        begin = time.monotonic()
+        clear_away(progress)
+        with ExitStack() as undo:
+            setup = _prepare(options, tuple(archives), undo)
+            machine = _switch_on(setup, assets, undo)
+            machine.wait_until(setup.ready.exists, READY_SECONDS, "the cluster was ready")
+            cluster = cls(machine, setup, binaries[programs.KUBECTL], undo)
+            cluster._undo = undo.pop_all()
+        progress.say(f"cluster ready in {time.monotonic() - begin:.1f} s, node {options.node}")
+        return cluster
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """
+        End everything and leave nothing behind. Stopping twice is no mistake.
+        """
+        self._undo.close()
+
+    @property
+    def folder(self) -> Path:
+        return self._setup.folder
+
+    @property
+    def node(self) -> str:
+        return self._setup.node
+
+    @property
+    def kubectl_path(self) -> Path:
+        return self._kubectl
+
+    @property
+    def state(self) -> Path:
+        """
+        The state file of the node's cards, as it can be opened from here.
+        """
+        return Path(f"/proc/{self._machine.pid}/root{STATE}")
+
+    @property
+    def is_running(self) -> bool:
+        return self._machine.is_running
+
+    def kubectl(
+        self, *arguments: str, stdin: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """
+        Run the real kubectl as administrator.
+
+        Raises:
+            RequestError: kubectl ended with a status that is not zero, unless `check` is off.
+
+        """
+        done = self._run([str(self._kubectl), *arguments], stdin)
+        if check and done.returncode != 0:
+            raise RequestError(
+                f"kubectl {' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}"
+            )
+        return done
+
+    def command_inside(self, *command: str) -> list[str]:
+        """
+        Return what runs a command among the node's processes, mounts and interfaces, as its root.
+        """
+        return self._machine.inside(*command)
+
+    def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """
+        Run such a command.
+        """
+        return self._run(self._machine.inside(*command), None)
+
+    def _run(self, command: list[str], stdin: str | None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            env={
+                "HOME": str(self.folder),
+                "KUBECONFIG": str(self.kubeconfig),
+                "PATH": needs.search_path(),
+            },
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            timeout=KUBECTL_SECONDS,
+            check=False,
+        )
+
+    def _write_kubeconfig(self) -> Path:
+        plane = self._setup.plane
+        server = Server(f"https://{LOOPBACK}:{self._door.port}", (plane / "ca.crt").read_bytes())
+        pair = Pair((plane / "admin.crt").read_bytes(), (plane / "admin.key").read_bytes())
+        return write_secret(self.folder / "kubeconfig", with_certificate(server, pair))
+
+
+def clear_away(progress: Progress) -> None:
+    """
+    Remove what clusters left behind that were killed.
+    """
+    for path in sweep(prefix=PREFIX):
+        progress.say(f"removed {path}, which a cluster left behind that was killed")
+    alive = {path.name for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")}
+    for name in cgroups.leftovers(PREFIX) - alive:
+        cgroups.remove(name)
+
+
+def _prepare(options: Options, archives: tuple[Path, ...], undo: ExitStack) -> Setup:
+    folder = temporary_folder(prefix=PREFIX)
+    undo.callback(folder.leave)
+    name = folder.path.name
+    undo.callback(cgroups.remove, name)
+    cgroups.make(name)
+    return Setup(
+        folder=folder.path,
+        node=options.node,
+        cards=options.cards,
+        unit=options.unit,
+        cgroup=f"/{name}",
+        networks=needs.network_plugins(),
+        images=archives,
+    )
+
+
+def _switch_on(setup: Setup, assets: Assets, undo: ExitStack) -> Machine:
+    command = [sys.executable, "-m", "simulator.cluster.inside", str(setup.write())]
+    environment = {**assets.environment, "PATH": needs.search_path()}
+    machine = Machine(command, setup.folder, setup.pid, environment)
+    undo.callback(machine.end)
+    return machine

@@ -1,0 +1,68 @@
+"""
+Pass connections from a listening socket to an address: a door between two networks.
+
+    python -I -S door.py LISTENING_DESCRIPTOR HOST PORT
+
+A socket belongs to the network in which it was made, whoever uses it later. So a socket made
+outside a network namespace, handed to this program inside it, lets the outside in. The door closes
+when its standard input does, that is with whoever holds the other end.
+
+This file runs by itself, without the packages around it.
+"""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 16
+
+SCRIPT = Path(__file__).resolve()
+
+
+async def pass_on(listening: socket.socket, host: str, port: int) -> None:
+    """
+    Serve until standard input ends.
+    """
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            behind, ahead = await asyncio.open_connection(host, port)
+        except OSError:
+            writer.transport.abort()  # the caller sees what it would see without a door
+            return
+        await asyncio.gather(_copy(reader, ahead), _copy(behind, writer))
+
+    server = await asyncio.start_server(serve, sock=listening)
+    async with server:
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while chunk := await reader.read(CHUNK_BYTES):
+            writer.write(chunk)
+            await writer.drain()
+    with suppress(OSError):
+        if writer.can_write_eof() and not writer.is_closing():
+            writer.write_eof()
+        if reader.exception() is not None:
+            writer.transport.abort()
+
+
+def main(argv: Sequence[str]) -> int:
+    """
+    Open the door for as long as somebody holds our standard input.
+    """
+    descriptor, host, port = argv
+    listening = socket.socket(fileno=int(descriptor))
+    listening.settimeout(0)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(pass_on(listening, host, int(port)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

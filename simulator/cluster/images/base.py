@@ -1,0 +1,45 @@
+"""
+The base of all images: Debian with Python, made here from Debian's packages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simulator.cluster.images.builder import Builder
+    from simulator.progress import Progress
+
+SUITE = "bookworm"
+PACKAGES = ("ca-certificates", "python3-minimal", "python3-venv")
+DOCKERFILE = "FROM scratch\nADD base.tar /\n"
+
+
+def name() -> str:
+    """
+    Name the image by what decides it.
+    """
+    recipe = repr((SUITE, PACKAGES, DOCKERFILE))
+    return f"localhost/gpufence-base:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
+def ensure(builder: Builder, folder: Path, progress: Progress) -> str:
+    """
+    Return the name of the base, making it first if the store has none.
+    """
+    image = name()
+    if builder.has(image):
+        return image
+    with (
+        progress.step(f"making a base of Debian {SUITE} with Python, once"),
+        tempfile.TemporaryDirectory(prefix="base-", dir=folder) as context,
+    ):
+        tar = Path(context) / "base.tar"
+        included = f"--include={','.join(PACKAGES)}"
+        builder.run("mmdebstrap", "--variant=minbase", included, SUITE, str(tar))
+        (Path(context) / "Dockerfile").write_text(DOCKERFILE)
+        builder.run("buildah", "build", "--tag", image, context)
+    return image

@@ -1,0 +1,86 @@
+"""
+Buildah, with a store of its own, so that it meets nobody else's images and leaves no traces.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from simulator.cluster import needs
+from simulator.cluster.errors import ImageError
+from simulator.cluster.overlay import overlay_works
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_SHOWN_LINES = 15
+
+
+class Builder:
+    """
+    Runs programs that make images; `folder` keeps the store from one time to the next.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._driver = ""
+
+    def prepare(self) -> None:
+        """
+        Write the configuration and drop what an interrupted build left.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._driver = "overlay" if overlay_works(self._folder) else "vfs"
+        (self._folder / "storage.conf").write_text(
+            f'[storage]\ndriver = "{self._driver}"\n'
+            f'graphroot = "{self._folder}/{self._driver}"\nrunroot = "{self._folder}/run"\n'
+        )
+        # By default buildah makes a folder for networks in /etc.
+        (self._folder / "containers.conf").write_text(
+            f'[network]\nnetwork_config_dir = "{self._folder}/networks"\n'
+        )
+        self.run("buildah", "rm", "--all")
+
+    def has(self, image: str) -> bool:
+        """
+        Tell whether the store has an image of that name.
+        """
+        return self._start("buildah", "inspect", "--type=image", image).returncode == 0
+
+    def run(self, *command: str, cwd: Path | None = None) -> None:
+        """
+        Run to the end; raise an ImageError with the last words should it fail.
+        """
+        done = self._start(*command, cwd=cwd)
+        if done.returncode != 0:
+            words = "\n".join(done.stdout.splitlines()[-_SHOWN_LINES:])
+            raise ImageError(f"{' '.join(command)} ended with {done.returncode}:\n{words}")
+
+    def save(self, image: str, name: str, archive: Path) -> None:
+        """
+        Write an image, under a name that containers ask for, into an archive.
+        """
+        self.run("buildah", "push", "--quiet", image, f"docker-archive:{archive}:{name}")
+
+    def _start(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        # Mounts of a build that is killed end with their namespace.
+        return subprocess.run(
+            ["unshare", "--mount", "--fork", "--kill-child", *command],
+            cwd=cwd,
+            env={
+                **self._environment,
+                "PATH": needs.search_path(),
+                "BUILDAH_ISOLATION": "chroot",
+                "STORAGE_DRIVER": self._driver,
+                "CONTAINERS_STORAGE_CONF": str(self._folder / "storage.conf"),
+                "CONTAINERS_CONF": str(self._folder / "containers.conf"),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )

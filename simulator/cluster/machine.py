@@ -1,0 +1,137 @@
+"""
+A machine within the machine: processes, mounts and network in namespaces of their own.
+
+What happens in them stays in them. When their first process ends, the kernel ends all others, and
+with the last process mounts, interfaces and addresses are gone. So there is one way to stop a
+cluster, and it is the same after success, failure and a crash.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from signal import SIGKILL
+from typing import TYPE_CHECKING
+
+from simulator.cluster import door, init
+from simulator.cluster.errors import MachineError
+from simulator.controlplane import warden
+from simulator.controlplane.ports import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+NAMESPACES = ("--pid", "--mount", "--net", "--ipc", "--uts")
+GRACE_SECONDS = 0.1
+END_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+
+
+class Machine:
+    """
+    Runs a command as the machine's first; ends with it, with `end`, or with this process.
+
+    `folder` is removed should this process die. The command's words go where ours go.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        pid_file: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._pid_file = pid_file
+        python = (sys.executable, "-I", "-S")
+        self._warden = subprocess.Popen(
+            [
+                *(*python, str(warden.SCRIPT), str(os.getpid()), str(GRACE_SECONDS), str(folder)),
+                *("unshare", "--fork", "--kill-child", *NAMESPACES),
+                *(*python, str(init.SCRIPT), str(pid_file)),
+                *command,
+            ],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
+            start_new_session=True,
+        )
+
+    @property
+    def is_running(self) -> bool:
+        return self._warden.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """
+        The machine's process 1, by the number it has here.
+        """
+        try:
+            return int(self._pid_file.read_text())
+        except FileNotFoundError:
+            raise MachineError("the machine has no process yet; wait until it is ready") from None
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float, what: str) -> None:
+        """
+        Wait for a condition as long as the machine runs.
+        """
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if not self.is_running:
+                raise MachineError(f"the cluster ended before {what}; see its last words above")
+            if time.monotonic() > deadline:
+                raise MachineError(f"{what}: not within {seconds:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    def inside(self, *command: str) -> list[str]:
+        """
+        Put together what runs a command inside.
+        """
+        return ["nsenter", "--target", str(self.pid), "--all", "--", *command]
+
+    def end(self) -> None:
+        """
+        End everything that runs inside; return when it has.
+        """
+        with suppress(MachineError, ProcessLookupError):
+            if self.is_running:
+                os.kill(self.pid, SIGKILL)
+        self._warden.terminate()
+        try:
+            self._warden.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._warden.kill()
+            self._warden.wait()
+
+
+class Door:
+    """
+    A loopback port here that leads to one inside, until it is closed.
+    """
+
+    def __init__(self, machine: Machine, port: int) -> None:
+        with socket.create_server((LOOPBACK, 0)) as listening:
+            self.port: int = listening.getsockname()[1]
+            descriptor = listening.fileno()
+            self._process = subprocess.Popen(
+                [
+                    *("nsenter", f"--net=/proc/{machine.pid}/ns/net", "--"),
+                    *(sys.executable, "-I", "-S", str(door.SCRIPT)),
+                    *(str(descriptor), LOOPBACK, str(port)),
+                ],
+                stdin=subprocess.PIPE,
+                pass_fds=[descriptor],
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """
+        Shut it: whoever is connected is cut off.
+        """
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()

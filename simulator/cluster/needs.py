@@ -1,0 +1,146 @@
+"""
+What this machine must have before a cluster can be started on it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simulator.cluster import cgroups
+from simulator.cluster.errors import NeedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from simulator.progress import Progress
+
+PLUGIN_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
+PLUGINS = ("ptp", "host-local", "loopback")
+# Each program and the Debian package that has it.
+PACKAGES = {
+    "apt-get": "apt",
+    "buildah": "buildah",
+    "cc": "gcc",
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "ip": "iproute2",
+    "mmdebstrap": "mmdebstrap",
+    "mount": "mount",
+    "nsenter": "util-linux",
+    "runc": "runc",
+    "unshare": "util-linux",
+}
+STATIC_C_LIBRARY = "libc6-dev"
+NETWORKING = "containernetworking-plugins"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """
+    What is not there, and the Debian packages that bring it.
+    """
+
+    things: tuple[str, ...]
+    packages: tuple[str, ...]
+
+
+def search_path() -> str:
+    """
+    Return where programs are looked for; runc and ip are at times outside a user's PATH.
+    """
+    return f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin"
+
+
+def missing() -> Missing:
+    """
+    Look for programs and plugins.
+    """
+    absent = [name for name in PACKAGES if shutil.which(name, path=search_path()) is None]
+    packages = {PACKAGES[name] for name in absent}
+    if not _plugins_found():
+        absent.append("the network plugins ptp, host-local and loopback")
+        packages.add(NETWORKING)
+    return Missing(tuple(absent), tuple(sorted(packages)))
+
+
+def network_plugins() -> Path:
+    """
+    Return the folder of the network plugins.
+    """
+    found = _plugins_found()
+    if not found:
+        raise NeedError(f"no network plugins; on Debian: apt-get install {NETWORKING}")
+    return found[0]
+
+
+def check() -> None:
+    """
+    Raise a NeedError that names everything that is missing, if anything is.
+    """
+    problems = []
+    if os.geteuid() != 0:
+        problems.append("a cluster of real containers needs root; run this as root")
+    lacking = missing()
+    if lacking.things:
+        problems.append(
+            f"missing: {', '.join(lacking.things)}; on Debian:"
+            f" apt-get install {' '.join(lacking.packages)}"
+        )
+    if not cgroups.hierarchies():
+        problems.append(f"no control groups in {cgroups.ROOT}; mount them there")
+    if problems:
+        raise NeedError("; moreover, ".join(problems))
+    _check_namespaces()
+
+
+def install(environment: Mapping[str, str], progress: Progress) -> None:
+    """
+    Install, from Debian, what is missing.
+    """
+    lacking = missing()
+    if not lacking.packages:
+        return
+    if shutil.which("apt-get") is None:
+        raise NeedError(
+            f"missing: {', '.join(lacking.things)}; without apt-get nothing can be installed here"
+        )
+    with progress.step(f"installing {', '.join(lacking.packages)}"):
+        _apt(environment, "update")
+        _apt(environment, "install", "--yes", "--no-install-recommends", *lacking.packages)
+
+
+def _plugins_found() -> list[Path]:
+    return [one for one in PLUGIN_FOLDERS if all((one / name).exists() for name in PLUGINS)]
+
+
+def _check_namespaces() -> None:
+    done = subprocess.run(
+        ["unshare", "--fork", "--pid", "--mount", "--net", "--ipc", "--uts", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise NeedError(
+            f"no namespaces can be made here ({done.stderr.strip()}); run this on a machine, or in"
+            " a container, with CAP_SYS_ADMIN"
+        )
+
+
+def _apt(environment: Mapping[str, str], *arguments: str) -> None:
+    done = subprocess.run(
+        ["apt-get", "--quiet", *arguments],
+        env={**environment, "DEBIAN_FRONTEND": "noninteractive", "PATH": search_path()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        words = "\n".join(done.stderr.splitlines()[-5:])
+        raise NeedError(f"apt-get {arguments[0]} ended with {done.returncode}:\n{words}")

@@ -67,7 +67,6 @@ def look_around(cluster: Cluster) -> Facts:
             group(_ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION),
         ),
         partial(_one, cluster, core(*_SYSTEM, "configmaps", names.POLICY_CONFIGMAP)),
-        *(partial(_policy, cluster, "validatingadmissionpolicies", name) for name in POLICIES),
         *(
             partial(_one, cluster, group(_ADMISSION, kind, name))
             for kind in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")

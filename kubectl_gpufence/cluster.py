@@ -43,7 +43,7 @@ STATUS_PORT: Final = 8080
 WORKERS: Final = 8
 
 _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
-_MAY_NOT_PROXY = f"you may not ask agents; whoever has get on pods/proxy in {SYSTEM_NAMESPACE} may"
+_MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMESPACE} allows it"
 
 
 class Api(Protocol):

@@ -43,7 +43,7 @@ def check_rights(facts: Facts) -> Iterator[Finding]:
         yield look(
             _RIGHTS,
             f"you may not {', '.join(missing)}: that part of the answers is missing",
-            "have somebody bind you to roles that allow it, or ask an administrator to run this",
+            "bind roles gpufence-viewer (deploy/base/viewer), or have an administrator run this",
         )
     elif facts.rights:
         yield ok(_RIGHTS, "you may see everything this plugin asks for")

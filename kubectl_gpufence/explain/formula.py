@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence.quantity import MIB, write_bytes
 from gpufence.share import Terms, allowance, write_fraction
 from gpufence.wishes import Headroom
-from kubectl_gpufence.words import allowed
+from kubectl_gpufence.words import allowed, counted
 
 if TYPE_CHECKING:
     from gpufence.plan import ContainerPlan, Setting
@@ -55,8 +55,8 @@ def formula(found: Figures, container: ContainerPlan) -> list[str]:
     )
     card = "unknown" if found.card_bytes is None else allowed(found.card_bytes)
     figures = (
-        f"L = {_text(found.limit_bytes)} (its part), C = {allowed(found.reserve_bytes)} "
-        f"(outside the allocator), T = {card} (the card), n = {count} (processes)"
+        f"L = {_text(found.limit_bytes)}, its part; C = {allowed(found.reserve_bytes)}, for CUDA "
+        f"itself; T = {card}, the card; n = {counted(count, 'process', 'processes')}"
     )
     rule = _rule(found, limit, container)
     lines = [figures, f"A = {rule} = {_text(found.allowance_bytes)}"]

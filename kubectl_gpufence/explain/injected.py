@@ -98,32 +98,42 @@ def _container(
     for setting in container.settings:
         groups.setdefault(figures_of(setting), []).append(setting)
     width = max((len(setting.env) for setting in container.settings), default=0)
+    read = max((len(_read(setting, values)) for setting in container.settings), default=0)
     for figures, settings in groups.items():
         lines = ["the same on every card:"] if figures is None else formula(figures, container)
         for line in lines:
             yield from wrapped(line, "        ", look, first="    ")
         for setting in settings:
-            yield f"      {safe(setting.env):{width}}  {_value(setting, values)}".rstrip()
+            text = f"{_read(setting, values):{read}}  {_done(setting)}"
+            yield f"      {safe(setting.env):{width}}  {text}"
 
 
-def _value(setting: Setting, values: Mapping[str, str]) -> str:
+def _read(setting: Setting, values: Mapping[str, str]) -> str:
     """
-    Say what the program reads, and how that came about.
+    Say what the program reads; quotes make an empty value visible.
+    """
+    if setting.done is Done.LEFT:
+        return "(yours)"
+    text = values.get(f"{names.ENV_PREFIX}{setting.slot}") if setting.slot else setting.user
+    return "-" if text is None else safe(text) or '""'
+
+
+def _done(setting: Setting) -> str:
+    """
+    Say how the value came about.
     """
     user = "" if setting.user is None else safe(shown(setting.user))
-    text = values.get(f"{names.ENV_PREFIX}{setting.slot}") if setting.slot else None
-    read = '""' if text == "" else safe(text) if text is not None else user or "-"
     match setting.done:
         case Done.LOWERED:
-            return f"{read}  lowered: yours was {user}"
+            return f"lowered: yours was {user}"
         case Done.KEPT:
-            return f"{read}  kept: yours is within the share"
+            return "kept: yours is within the share"
         case Done.LEFT:
-            return "(yours)  left: its value cannot be read, so it stays as it is"
+            return "left: its value cannot be read, so it stays as it is"
         case Done.PLANNED:
-            return f"{read}  planned only"
+            return "planned only"
         case _:
-            return f"{read}  set" + (f", added to yours {user}" if user else "")
+            return "set" + (f", added to yours {user}" if user else "")
 
 
 def _raw(values: Mapping[str, str]) -> Iterator[str]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kubectl_gpufence.gather import gather_nodes, gather_pods
@@ -47,6 +48,7 @@ def _show(call: argparse.Namespace, cluster: Cluster, terminal: Terminal) -> Non
 
 def _looked(call: argparse.Namespace, cluster: Cluster, look: Look) -> tuple[Scene, list[str]]:
     wide = call.output == "wide"
+    look = replace(look, width=None) if wide else look
     if call.what == "cards":
         scene = gather_nodes(cluster, call.node)
         return scene, cards.cards_table(cards.lines(scene), look, wide=wide)

@@ -14,7 +14,7 @@ from gpufence import names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kube import JsonObject
+    from kube.objects import JsonObject
 
 Named: TypeAlias = "tuple[str, JsonObject]"
 

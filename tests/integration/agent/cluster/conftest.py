@@ -20,15 +20,22 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def site(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def bare(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """
+    A site before anything is applied.
+    """
     folder = tmp_path_factory.mktemp("agent")
     with (
         connect(ClientSettings(kubeconfig=str(control_plane.kubeconfig()))) as admin,
         control_plane.fresh_namespace("system") as system,
     ):
-        ready = Site(control_plane, folder, admin, system, f"node-{uuid4().hex[:8]}")
-        ready.install()
-        yield ready
+        yield Site(control_plane, folder, admin, system, f"node-{uuid4().hex[:8]}")
+
+
+@pytest.fixture(scope="module")
+def site(bare: Site) -> Site:
+    bare.install()
+    return bare
 
 
 @pytest.fixture(scope="module")

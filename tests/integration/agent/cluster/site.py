@@ -57,16 +57,22 @@ class Site:
     system: str
     node: str
 
-    def install(self) -> None:
+    def install(self, rules: list[dict[str, Any]] | None = None) -> None:
         """
-        Apply the rights as they lie in the tree, but in another namespace.
+        Apply the rights as they lie in the tree, but in another namespace, or with other rules.
         """
         text = (FOLDER / "rbac.yaml").read_text(encoding="utf-8")
         items = [_moved(item, self.system) for item in yaml.safe_load_all(text)]
-        both = {"apiVersion": "v1", "kind": "List", "items": items}
-        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(both))
+        for item in items:
+            if item["kind"] == "ClusterRole" and rules is not None:
+                item["rules"] = rules
+        self.apply(items)
         self.set_policy("evict")
         self.add_node(self.node)
+
+    def apply(self, items: list[dict[str, Any]]) -> None:
+        both = {"apiVersion": "v1", "kind": "List", "items": items}
+        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(both))
 
     def add_node(self, name: str) -> None:
         self.admin.post(core("nodes"), {"metadata": {"name": name}})

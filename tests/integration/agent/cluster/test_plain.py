@@ -1,0 +1,115 @@
+"""
+Before Kubernetes 1.36: the agent by its own account, bounded by policies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from agent.cluster import Identity, Impersonation
+from agent.events import Create, Notice
+from agent.events.notice import about_pod
+from agent.judge import Answer
+from agent.model.decision import Action
+from gpufence import names
+from kube import ForbiddenError, PatchType, core, group
+from tests.integration.agent.cluster.site import FOLDER, known, verdict, wait_for
+from tests.integration.controlplane.observing import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kube import Client
+    from tests.integration.agent.cluster.site import Site
+
+COMPONENT = FOLDER.parents[1] / "components" / "kubernetes-1.30"
+ADMISSION = "admissionregistration.k8s.io/v1"
+KINDS = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+DRY = {"dryRun": "All"}
+SAID = {"metadata": {"annotations": {names.CARDS: "{}"}}}
+TAINT = {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}
+
+
+@pytest.fixture(scope="module")
+def neighbour(bare: Site) -> str:
+    name = f"node-{uuid4().hex[:8]}"
+    bare.add_node(name)
+    return name
+
+
+@pytest.fixture(scope="module")
+def site(bare: Site) -> Iterator[Site]:
+    """
+    The site with the component's rights and policies.
+    """
+    (change,) = yaml.safe_load((COMPONENT / "rules.yaml").read_text(encoding="utf-8"))
+    bare.install(change["value"])
+    text = (COMPONENT / "policies.yaml").read_text(encoding="utf-8")
+    policies = list(yaml.safe_load_all(text.replace(names.SYSTEM_NAMESPACE, bare.system)))
+    bare.apply(policies)
+    yield bare
+    for item in policies:
+        bare.admin.delete(group(ADMISSION, KINDS[item["kind"]], item["metadata"]["name"]))
+
+
+@pytest.mark.parametrize("impersonation", [Impersonation.AUTO, Impersonation.OFF])
+def test_all_of_its_work(site: Site, fenced: str, impersonation: Impersonation) -> None:
+    """
+    The plain account can do all that an agent has to do, and finds out that it must.
+    """
+    uids = [site.add_pod(fenced, name)["metadata"]["uid"] for name in "ab"]
+    with site.cluster(impersonation=impersonation) as agent:
+        wait_for(lambda: agent.status().published or None, agent)
+        pods = [known(agent, uid) for uid in uids]
+        agent.write([Create(1, Notice(names.EVICTED, about_pod(pods[0])[0], "too much"))])
+        answers = [
+            agent.carry_out(verdict(pod, action)).answer
+            for pod, action in zip(pods, (Action.EVICT, Action.DELETE), strict=True)
+        ]
+        wait_for(lambda: agent.status().events_written or None, agent)
+        identity = agent.status().identity
+
+    assert Identity.PLAIN is identity
+    assert [Answer.ACCEPTED, Answer.ACCEPTED] == answers
+
+
+FORBIDDEN: dict[str, Callable[[Client, Site, str, str], object]] = {
+    "another node's cards": lambda client, _site, node, _space: client.patch(
+        core("nodes", node), SAID, PatchType.MERGE, DRY
+    ),
+    "a taint": lambda client, site, _node, _space: client.patch(
+        core("nodes", site.node), TAINT, PatchType.MERGE, DRY
+    ),
+    "another node's pod": lambda client, _site, _node, space: client.delete(
+        core("namespaces", space, "pods", "a"), None, DRY
+    ),
+}
+
+
+@pytest.mark.parametrize("wish", FORBIDDEN)
+def test_what_policies_forbid(site: Site, fenced: str, neighbour: str, wish: str) -> None:
+    """
+    The plain account neither deletes pods of other nodes nor changes those nodes.
+    """
+    site.add_pod(fenced, nodeName=neighbour)
+
+    with site.client() as account:
+        # The API server takes up a new policy within a second or so.
+        assert eventually(
+            lambda: is_forbidden(lambda: FORBIDDEN[wish](account, site, neighbour, fenced))
+        )
+
+
+def is_forbidden(ask: Callable[[], object]) -> bool:
+    try:
+        ask()
+    except ForbiddenError as error:
+        return "agent" in error.failure.message
+    return False

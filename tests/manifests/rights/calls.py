@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tests.unit.house.sources import ROOT, shown, tree_of
@@ -80,9 +81,9 @@ class Module:
         tree = tree_of(self.path)
         self.constants = dict(_assigned(tree.body))
         for node in ast.walk(tree):
-            if isinstance(node, Function) and (returned := _returned(node)) is not None:
-                if _is_path(returned):
-                    self.makers[node.name] = returned
+            returned = _returned(node) if isinstance(node, Function) else None
+            if isinstance(node, Function) and returned is not None and _is_path(returned):
+                self.makers[node.name] = returned
         for function in [n for n in ast.walk(tree) if isinstance(n, Function)]:
             names = self.constants | dict(_assigned(ast.walk(function)))
             for node in ast.walk(function):
@@ -136,15 +137,13 @@ class Module:
                 yield Asked(asked.group, (*asked.segments, *more))
 
 
-def rights_of(packages: Iterable[str]) -> set[Right]:
+@cache
+def rights_of(package: str, *left_out: str) -> frozenset[Right]:
     """
-    Return all that the modules of these packages ask for.
+    Return all that the modules of a package ask for, but for those left out.
     """
-    found: set[Right] = set()
-    for package in packages:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            found |= Module(path).read()
-    return found
+    paths = [path for path in sorted((ROOT / package).rglob("*.py")) if path.name not in left_out]
+    return frozenset(right for path in paths for right in Module(path).read())
 
 
 def _is_path(node: ast.AST | None) -> bool:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gpufence import names
+from kubectl_gpufence import checkup
 from tests.manifests.objects import BASE, COMPONENTS, found, objects
 from tests.manifests.rights.calls import Right, rights_of
 
@@ -50,7 +51,7 @@ def test_a_program_may_do_what_it_does(program: str) -> None:
     """
     The roles of a program grant what its code asks, to the verb.
     """
-    assert rights_of([program]) - WITHHELD.get(program, set()) == set(
+    assert rights_of(program) - WITHHELD.get(program, set()) == set(
         spelled(granted(f"gpufence-{program}"))
     )
 
@@ -59,7 +60,7 @@ def test_the_agent_may_do_as_its_node_what_it_does() -> None:
     """
     The agent reads words as itself, and does all the rest as its node.
     """
-    asked = rights_of(["agent"])
+    asked = rights_of("agent")
     expected = {
         right
         if right.resource in OWN
@@ -78,14 +79,22 @@ def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
     (patch,) = yaml.safe_load(rules)
     role = spelled(found("Role", "gpufence-agent")["rules"])
 
-    assert rights_of(["agent"]) == {*spelled(patch["value"]), *role}
+    assert rights_of("agent") == {*spelled(patch["value"]), *role}
 
 
 def test_viewers_may_read_what_the_plugin_reads() -> None:
     """
-    Nothing is granted to people that `kubectl gpufence` does not ask for.
+    People are granted what `kubectl gpufence` asks for; `doctor` looks further, and says in its
+    table of rights what it cannot do without.
     """
-    assert set() == set(spelled(granted("gpufence-viewer"))) - rights_of(["kubectl_gpufence"])
+    table = {
+        Right("", f"{resource}/{part}" if part else resource, verb)
+        for _, verb, resource, part, _ in checkup._RIGHTS
+    }
+
+    assert rights_of("kubectl_gpufence", "checkup.py") | table == set(
+        spelled(granted("gpufence-viewer"))
+    )
 
 
 @pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-certs", "gpufence-agent"])

@@ -190,6 +190,19 @@ SAMPLER: Final = (
         0.01,
         600,
     ),
+    Row(
+        "GPUFENCE_NVML_RESTART_LIMIT_SECONDS",
+        "restart_limit_seconds",
+        "the longest such pause",
+        0.01,
+        3600,
+    ),
+    Row(
+        "GPUFENCE_NVML_AVOID_SECONDS",
+        "avoid_seconds",
+        "how long a card is left alone that hung or crashed two children, then doubled",
+        0.1,
+    ),
     Row("GPUFENCE_NVML_LIBRARY", "library_path", "path of libnvidia-ml.so.1"),
 )
 

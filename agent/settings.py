@@ -4,7 +4,7 @@ What an operator can set about the agent, each with its unit and its reason.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from agent.events import Damping
@@ -128,6 +128,8 @@ def read_agent_settings(reader: Reader, *, needs_node: bool = False) -> AgentSet
     Read every setting; the reader keeps what is wrong for `check`.
     """
     default = AgentSettings()
+    policy = read_rows(reader, POLICY, default.policy)
+    sampler = read_rows(reader, SAMPLER, default.sampler)
     return AgentSettings(
         node=_node(reader, needs_node=needs_node),
         status_listen=reader.address(STATUS_LISTEN, ":8080"),
@@ -141,9 +143,9 @@ def read_agent_settings(reader: Reader, *, needs_node: bool = False) -> AgentSet
             UNMEASURED_SECONDS, default.unmeasured_seconds, most=3600.0
         ),
         units=_units(reader),
-        policy=read_rows(reader, POLICY, default.policy),
+        policy=policy,
         damping=read_rows(reader, DAMPING, default.damping),
-        sampler=read_rows(reader, SAMPLER, default.sampler),
+        sampler=replace(sampler, interval_seconds=policy.interval_seconds),
     )
 
 

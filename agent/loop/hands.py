@@ -23,11 +23,12 @@ _END = None
 
 class Done(NamedTuple):
     """
-    An act and what became of it.
+    An act, what became of it, and how long that took from the last look on.
     """
 
     verdict: Verdict
     result: Result
+    seconds: float
 
 
 class Hands:
@@ -97,7 +98,7 @@ class Hands:
         while (item := self._waiting.get()) is not _END:
             verdict, looked_at = item
             result = self._result(verdict, looked_at)
-            self._done.put(Done(verdict, result))
+            self._done.put(Done(verdict, result, self._clock() - looked_at))
 
     def _result(self, verdict: Verdict, looked_at: float) -> Result:
         if self._clock() - looked_at > self._fresh_seconds:

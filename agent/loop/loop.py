@@ -128,7 +128,7 @@ class Loop:
         """
         found: list[Notice] = []
         for done in self._hands.done():
-            verdict, result = done
+            verdict, result, _ = done
             now = self._ports.clock()
             self._memory = settle(self._memory, verdict, result, self._rules.policy, now)
             found += notices_of(verdict, result)
@@ -136,7 +136,7 @@ class Loop:
         return found
 
     def _account(self, done: Done) -> None:
-        verdict, result = done
+        verdict, result, _ = done
         key = (str(verdict.action), str(result.answer))
         counts = self.moment.counts
         ledger = self.moment.ledger
@@ -148,7 +148,7 @@ class Loop:
             ledger=ledger,
         )
         level = logging.WARNING if result.answer is Answer.FAILED else logging.INFO
-        _log.log(level, "act", extra={"fields": _fields(done)})
+        _log.log(level, "acted", extra={"fields": _fields(done)})
 
     def _act(self, decision: Decision) -> None:
         """
@@ -201,7 +201,7 @@ def _is_blind(seen: Seen) -> bool:
 
 
 def _fields(done: Done) -> dict[str, object]:
-    verdict, result = done
+    verdict, result, seconds = done
     return {
         "action": str(verdict.action),
         "result": str(result.answer),
@@ -213,5 +213,6 @@ def _fields(done: Done) -> dict[str, object]:
         "limit_bytes": verdict.limit_bytes,
         "over_seconds": round(verdict.over_seconds, 3),
         "short": verdict.short,
+        "seconds": round(seconds, 3),
         "detail": result.detail,
     }

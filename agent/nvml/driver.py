@@ -77,7 +77,7 @@ class Driver:
                     return Counted(int(_call(pynvml.nvmlDeviceGetCount)))
                 case Ask.LOOK:
                     return _look(int(question.subject))
-                case Ask.LIST:
+                case _:
                     return self._list(question.subject)
         except CallError as error:
             return error.failure

@@ -28,6 +28,10 @@ _NO_CARDS: Final = (
     "the driver shows no card; give the agent's pod the runtime class nvidia and "
     "NVIDIA_VISIBLE_DEVICES=all"
 )
+_NOT_CUT: Final = (
+    "every card is in MIG mode and none has an instance; create some with nvidia-smi mig, "
+    "or leave the mode"
+)
 _SLOW: Final = "the driver has not answered yet; it is slow, or busy with another program"
 
 
@@ -49,7 +53,7 @@ class Sampler:
         self._settings = settings
         self._clock = clock
         self._session = Session(settings, start, clock)
-        self._count = 0
+        self._count: int | None = None
         self._known: dict[str, Card] = {}
         self._listings: dict[str, Listing] = {}
         self.unidentified: tuple[str, ...] = ()
@@ -72,7 +76,9 @@ class Sampler:
         until = now + self._settings.deadline_seconds
         looks = self._look(until) if self._session.ready(until) else {}
         if not any(isinstance(look, Looked) for look in looks.values()) and self._session.trouble:
-            return self._blind(now)
+            return self._blind(now, self._session.trouble)
+        if not looks:
+            return self._blind(now, _SLOW if self._count is None else _NO_CARDS)
         seen = sights(looks, self._known)
         self._known = {sight.card.uuid: sight.card for sight in seen.cards}
         self.unidentified = seen.unidentified
@@ -94,13 +100,14 @@ class Sampler:
         """
         Look at all indices there are, in one go unless there are more than the last time.
         """
-        questions = {index: _look_at(index) for index in range(self._count)}
+        known = self._count or 0
+        questions = {index: _look_at(index) for index in range(known)}
         answers = self._session.ask([_COUNT, *questions.values()], until)
         counted = answers.get(_COUNT)
         if isinstance(counted, Counted):
-            more = {i: _look_at(i) for i in range(self._count, counted.cards)}
+            more = {i: _look_at(i) for i in range(known, counted.cards)}
             self._count = counted.cards
-            questions = {i: q for i, q in (questions | more).items() if i < self._count}
+            questions = {i: q for i, q in (questions | more).items() if i < counted.cards}
             answers |= self._session.ask(list(more.values()), until) if more else {}
         return {
             index: answer if isinstance(answer, Looked) else self._why(question, answer)
@@ -146,12 +153,11 @@ class Sampler:
         trouble = sight.trouble or listing.trouble
         return CardSample(sight.card, sight.memory, listing.processes, listing.mps, trouble)
 
-    def _blind(self, now: float) -> Sample:
+    def _blind(self, now: float, trouble: str) -> Sample:
         """
         Say that nothing can be seen, of the cards that were there before.
         """
         self._listings = {}
-        trouble = self._session.trouble
         cards = (CardSample(card, None, None, trouble=trouble) for card in self._known.values())
         return Sample(now, tuple(cards), self._session.driver, trouble)
 
@@ -167,4 +173,4 @@ def _trouble(cards: tuple[Sight, ...], unidentified: tuple[str, ...]) -> str:
     if any(sight.memory is not None for sight in cards):
         return ""
     reasons = (*(f"card {sight.card.index}: {sight.trouble}" for sight in cards), *unidentified)
-    return reasons[0] if reasons else _NO_CARDS
+    return reasons[0] if reasons else _NOT_CUT

@@ -119,9 +119,11 @@ class Session:
 
     def close(self) -> None:
         """
-        Let the child end.
+        Let the child end; one that is in the middle of something is not waited for.
         """
-        if self._channel is not None:
+        if self._channel is not None and self._open:
+            self._channel.kill()
+        elif self._channel is not None:
             self._channel.close()
         self._forget()
         self._start_at = math.inf

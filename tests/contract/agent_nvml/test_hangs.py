@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import Action
-from tests.contract.agent_nvml.machine import COMPUTE, MEMORY, NOBODY, cards, held, put, used
+from simulator.nvml.state import State
+from tests.contract.agent_nvml.machine import (
+    COMPUTE,
+    MEMORY,
+    NOBODY,
+    cards,
+    held,
+    put,
+    recovered,
+    used,
+)
 
 if TYPE_CHECKING:
     from agent.nvml.sampler import Sampler
-    from simulator.nvml.state import State
     from tests.contract.agent_nvml.machine import Start
 
 DEADLINE_SECONDS = 4.0
@@ -44,8 +53,8 @@ def test_a_card_that_always_hangs_is_left_alone(start: Start, machine: State) ->
     """
     After two children the others are read without it, at full speed.
     """
-    sampler = start(deadline_seconds=2.0)
-    cards(sampler)
+    sampler = start(deadline_seconds=2.4)
+    recovered(sampler)
     machine.faults.add(Fault(Action.HANG, MEMORY, card=0))
     for _ in range(20):
         sample = sampler.sample(NOBODY)
@@ -117,13 +126,13 @@ def test_what_does_not_fit_into_one_sample_comes_with_the_next(
     """
     A driver that answers, but slowly, keeps its child: nobody waits twice for the same answer.
     """
-    sampler = start(deadline_seconds=2.0)
-    put(machine, "2", 100)
-    cards(sampler)
-    machine.faults.add(Fault.delay(0.8, MEMORY))
-    late = sampler.sample(NOBODY)
-    next_one = sampler.sample(NOBODY)
+    slow = State.create(machine.path, "8xT4")
+    sampler = start(deadline_seconds=2.4)
+    recovered(sampler)
+    slow.faults.add(Fault.delay(0.4, MEMORY))
+    late = cards(sampler)
+    later = cards(sampler)
 
-    assert [0, 0, None] == [used(card) for card in late.cards]
-    assert "has not answered yet" in late.cards[2].trouble
-    assert (100, 0) == (used(next_one.cards[2]), sampler.restarts)
+    assert (0, None) == (used(late[0]), used(late[7]))
+    assert "has not answered yet" in late[7].trouble
+    assert (0, 0) == (used(later[7]), sampler.restarts)

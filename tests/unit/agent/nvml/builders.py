@@ -48,7 +48,12 @@ def memory(used: int = 0, reserved: int | None = 0) -> CardMemory:
 
 
 def seen(uuid: str = "GPU-0", **more: Any) -> Seen:
-    said = {"uuid": uuid, "model": "Tesla T4", "capability": (7, 5), "memory": memory()}
+    said: dict[str, Any] = {
+        "uuid": uuid,
+        "model": "Tesla T4",
+        "capability": (7, 5),
+        "memory": memory(),
+    }
     return Seen(**said | more)
 
 

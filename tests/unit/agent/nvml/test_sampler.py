@@ -4,6 +4,8 @@ What a sample contains, whatever the child says or does not say.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from agent.model.sample import CardSample, ProcessList
@@ -20,12 +22,16 @@ from tests.unit.agent.nvml.builders import (
     LOST,
     OPEN,
     Script,
+    cut,
     listed,
     look,
     looked,
     memory,
     processes_of,
 )
+
+if TYPE_CHECKING:
+    from agent.ports import Cards
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -256,6 +262,51 @@ def test_a_machine_without_cards_is_no_idle_machine(sampler: Sampler, script: Sc
 
     assert () == sample.cards
     assert "NVIDIA_VISIBLE_DEVICES=all" in sample.trouble
+
+
+def test_cards_that_all_vanish_are_not_forgotten(sampler: Sampler, script: Script) -> None:
+    """
+    From some cards to none at all is a failure, not a change of hardware.
+    """
+    sampler.sample(NOBODY)
+    script.answers[COUNT] = Counted(0)
+    sample = sampler.sample(NOBODY)
+
+    assert [None, None] == [card.memory for card in sample.cards]
+    assert "NVIDIA_VISIBLE_DEVICES=all" in sample.trouble
+
+
+def test_a_driver_that_is_slow_from_the_start_is_no_empty_machine(
+    sampler: Sampler, script: Script
+) -> None:
+    """
+    Before the cards are counted, nothing is said about them.
+    """
+    script.seconds = 2.1
+    sample = sampler.sample(NOBODY)
+
+    assert (0, ()) == (sampler.restarts, sample.cards)
+    assert "has not answered yet" in sample.trouble
+
+
+def test_cards_that_nobody_has_cut_are_said(sampler: Sampler, script: Script) -> None:
+    """
+    MIG mode without instances leaves nothing to measure.
+    """
+    script.answers |= {COUNT: Counted(1), look(0): cut("GPU-0")}
+    sample = sampler.sample(NOBODY)
+
+    assert () == sample.cards
+    assert "create some with nvidia-smi mig" in sample.trouble
+
+
+def test_it_is_what_the_loop_needs(sampler: Sampler) -> None:
+    """
+    A sampler is the agent's view of its cards.
+    """
+    cards: Cards = sampler
+
+    assert 2 == len(cards.sample(NOBODY).cards)
 
 
 def test_cards_that_all_fail_are_trouble_of_the_sample(sampler: Sampler, script: Script) -> None:

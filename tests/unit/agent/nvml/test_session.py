@@ -368,6 +368,17 @@ def test_after_its_end_nothing_is_started(session: Session, script: Script) -> N
     assert 1 == session.started
 
 
+def test_a_hanging_child_is_not_waited_for(session: Session, script: Script) -> None:
+    """
+    At the end a child that owes an answer is killed.
+    """
+    script.answers[OPEN] = HANG
+    session.ready(script.clock() + 1)
+    session.close()
+
+    assert (True, False) == (script.children[0].killed, script.children[0].closed)
+
+
 def test_a_session_that_never_began_can_be_closed(session: Session) -> None:
     """
     Closing needs no child.

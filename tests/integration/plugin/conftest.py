@@ -1,0 +1,57 @@
+"""
+One site for each module: a control plane, a node with an agent's stand-in, a namespace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpufence.snapshot import write_snapshot
+from tests.integration.plugin.agents import StandIn
+from tests.integration.plugin.site import Site
+from tests.unit.plugin.builders import (
+    card_row,
+    owner_row,
+    pod_row,
+    raw_node,
+    raw_pod,
+    snapshot,
+    use_row,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from simulator.controlplane import ControlPlane
+
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def site(control_plane: ControlPlane) -> Iterator[Site]:
+    with StandIn() as standin, control_plane.fresh_namespace("plugin") as namespace:
+        made = Site(control_plane, standin, namespace)
+        try:
+            made.install(raw_node())
+            control_plane.kubectl(
+                "label", "namespace", namespace, "gpufence.io/mode=evict", "--overwrite"
+            )
+            _furnish(made)
+            yield made
+        finally:
+            made.remove()
+
+
+def _furnish(site: Site) -> None:
+    """
+    Make a pod that is over its limit and one that the webhook never saw.
+    """
+    item = site.create(raw_pod(name="trainer-0"))
+    site.create(raw_pod(name="early-bird", mode=None))
+    over = use_row(3500 * MIB, outcome="holding", over_seconds=12.0, due_seconds=18.0)
+    row = pod_row(over, uid=item["metadata"]["uid"], namespace=site.namespace)
+    owner = owner_row(namespace=site.namespace, peak_bytes=3500 * MIB, over_seconds=12.0)
+    said = snapshot(row, node=site.node, cards=(card_row(),), owners=(owner,))
+    site.standin.says("/v1/snapshot", write_snapshot(said))

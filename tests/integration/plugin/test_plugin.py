@@ -1,0 +1,195 @@
+"""
+The plugin on a real API server, with snapshots that come through its pod proxy.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from simulator.controlplane import User
+from tests.integration.plugin.site import TENANT
+
+if TYPE_CHECKING:
+    from tests.integration.plugin.site import Site
+
+MAY_NOT_PROXY = "you may not list pods in gpufence-system"
+
+
+def test_it_is_a_plugin_of_kubectl(site: Site) -> None:
+    """
+    The real kubectl finds it by its name and hands it the arguments.
+    """
+    done = site.kubectl("top", "pods", "-n", site.namespace)
+
+    assert "" == done.stderr
+    assert ["POD", "NODE", "CARD", "LIMIT", "TOLD", "USED", "SHARE", "VERDICT"] == (
+        done.stdout.splitlines()[0].split()
+    )
+
+
+def test_top_shows_declared_injected_and_measured(site: Site) -> None:
+    """
+    Each pod with GPU memory has its limit, its cap and its use side by side.
+    """
+    found = {item["name"]: item for item in site.json("top", "-n", site.namespace)["pods"]}
+
+    told = {name: (item["limit"], item["told"], item["used"]) for name, item in found.items()}
+    assert {
+        "trainer-0": ("3072Mi", "2150Mi", "3500Mi"),
+        "early-bird": ("3072Mi", None, None),
+    } == told
+    assert "holding" == found["trainer-0"]["outcome"]
+
+
+def test_top_cards_and_nodes_come_from_the_agent(site: Site) -> None:
+    """
+    Cards and nodes show what the agent behind the proxy has measured.
+    """
+    [card] = site.json("top", "cards", "--node", site.node)["cards"]
+    [node] = site.json("top", "nodes", "--node", site.node)["nodes"]
+
+    assert ("4096Mi", "6144Mi", "ok") == (card["used"], card["committed"], card["state"])
+    assert ("ok", 1, 1) == (node["agent"], node["fenced"], node["over"])
+
+
+def test_explain_tells_the_whole_story(site: Site) -> None:
+    """
+    One command answers what was declared, set and measured, and what will happen.
+    """
+    done = site.run("explain", "-n", site.namespace, "pod/trainer-0")
+
+    assert 0 == done.returncode, done.stderr
+    for text in (
+        "asks for 3 aliyun.com/gpu-mem",
+        "A = min(0.7 L, L - n C) / n = min(2150Mi, 2560Mi) / 1",
+        "PYTORCH_ALLOC_CONF              per_process_memory_fraction:0.140000",
+        "PID 41 in container trainer: 3500Mi",
+        "That is due in 18s",
+    ):
+        assert text in done.stdout
+
+
+def test_explain_tells_events_of_the_pod_itself(site: Site) -> None:
+    """
+    Events are those of this pod, not of an earlier one of the same name.
+    """
+    pod = site.client.get(f"/api/v1/namespaces/{site.namespace}/pods/trainer-0")
+    for uid, message in ((pod["metadata"]["uid"], "holds too much"), ("another", "is history")):
+        site.client.post(
+            f"/api/v1/namespaces/{site.namespace}/events",
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"generateName": "trainer-0."},
+                "involvedObject": {
+                    "kind": "Pod",
+                    "namespace": site.namespace,
+                    "name": "trainer-0",
+                    "uid": uid,
+                },
+                "reason": "GPUMemoryLimitExceeded",
+                "message": message,
+                "type": "Warning",
+            },
+        )
+
+    done = site.run("explain", "-n", site.namespace, "trainer-0")
+
+    assert "GPUMemoryLimitExceeded: holds too much" in done.stdout
+    assert "is history" not in done.stdout
+
+
+def test_report_suggests_a_limit(site: Site) -> None:
+    """
+    An owner's peak leads to a limit under which it would have stayed.
+    """
+    [owner] = site.json("report", "-n", site.namespace)["owners"]
+
+    assert ("trainer", "3500Mi", "4800Mi") == (owner["name"], owner["peak"], owner["suggested"])
+
+
+def test_inspect_hands_out_the_snapshot(site: Site) -> None:
+    """
+    As JSON it is the agent's own words, as a table it names the processes of nobody.
+    """
+    done = site.run("inspect", site.node)
+
+    assert site.node == site.json("inspect", site.node)["node"]
+    assert "nobody's: Xorg" in done.stdout
+
+
+def test_a_tenant_sees_what_is_declared_and_injected(site: Site) -> None:
+    """
+    Who may not ask agents still sees limits and caps, and is told what is missing.
+    """
+    rule = ("--verb=get,list", "--resource=pods")
+    site.plane.kubectl("create", "role", "tenant", *rule, "-n", site.namespace)
+    binding = ("create", "rolebinding", "tenant", "--role=tenant", "--group=tenants")
+    site.plane.kubectl(*binding, "-n", site.namespace)
+    site.wait_until_allowed(TENANT, "list", "pods", "-n", site.namespace)
+
+    said = site.json("top", "-n", site.namespace, user=TENANT)
+
+    [trainer] = [item for item in said["pods"] if item["name"] == "trainer-0"]
+    assert ("3072Mi", "2150Mi", None) == (trainer["limit"], trainer["told"], trainer["used"])
+    assert any(MAY_NOT_PROXY in note for note in said["notes"])
+
+
+def test_a_reader_who_may_not_proxy_is_told_so(site: Site) -> None:
+    """
+    Reading pods everywhere is not the right to ask agents.
+    """
+    reader = User("reader", "readers")
+    rule = ("--verb=get,list", "--resource=pods")
+    site.plane.kubectl("create", "clusterrole", "readers", *rule)
+    binding = ("create", "clusterrolebinding", "readers", "--clusterrole=readers")
+    site.plane.kubectl(*binding, "--group=readers")
+    try:
+        site.wait_until_allowed(reader, "list", "pods", "-A")
+        said = site.json("top", "-n", site.namespace, user=reader)
+    finally:
+        site.plane.kubectl("delete", "clusterrolebinding,clusterrole", "readers")
+
+    assert any("Role gpufence-viewer" in note for note in said["notes"])
+
+
+def test_nobody_gets_a_sentence_not_a_traceback(site: Site) -> None:
+    """
+    Without any right the answer is one line that says which one is missing.
+    """
+    done = site.run("top", "-n", site.namespace, user=User("nobody", "nobodies"))
+
+    assert 1 == done.returncode
+    assert "" == done.stdout
+    assert done.stderr.startswith("kubectl gpufence: GET ")
+    assert "Forbidden" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_what_is_not_there_is_named(site: Site) -> None:
+    """
+    A pod or a node that does not exist is an error that says where to look.
+    """
+    pod = site.run("explain", "-n", site.namespace, "ghost")
+    node = site.run("inspect", "ghost")
+
+    assert (1, 1) == (pod.returncode, node.returncode)
+    assert f"there is no pod ghost in namespace {site.namespace}" in pod.stderr
+    assert "there is no node ghost" in node.stderr
+
+
+def test_doctor_finds_what_is_missing(site: Site) -> None:
+    """
+    A cluster with nothing but an agent has a list of wrongs, each with its remedy, and code 1.
+    """
+    done = site.run("doctor", "-o", "json")
+    checks = json.loads(done.stdout)["checks"]
+
+    wrong = [item for item in checks if item["level"] == "wrong"]
+    said = " ".join(item["said"] for item in wrong)
+    assert 1 == done.returncode
+    assert all(item["remedy"] for item in wrong)
+    assert "there is no Deployment gpufence-webhook" in said
+    assert "there is no ConfigMap gpufence-policy" in said
+    assert f"{site.namespace}/early-bird" in said

@@ -1,0 +1,178 @@
+"""
+Pods with plans, nodes and agents' snapshots as the plugin meets them.
+
+The plans are the webhook's own: they are what the plugin has to tell.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from gpufence.mode import Mode
+from gpufence.quantity import GIB, MIB
+from gpufence.snapshot import (
+    CardRow,
+    NobodyRow,
+    OwnerRow,
+    PodRow,
+    ProcessRow,
+    Snapshot,
+    UseRow,
+    write_snapshot,
+)
+from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.scene import Agent, Scene, by_node, see_node
+from tests.builders import T4_BYTES, card, gpushare, node, pod
+from tests.unit.webhook.builders import POLICY, gpu_node, rewritten
+from webhook.binding import exact_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.scene import SeenNode
+
+NODE = "gpu-1"
+CARD = "GPU-0"
+UID = "11111111-2222-3333-4444-555555555555"
+LIMIT = 3 * GIB
+
+
+def raw_node(name: str = NODE, count: int = 1) -> dict[str, Any]:
+    return node(*(card(index) for index in range(count)), name=name)
+
+
+def seen_node(name: str = NODE, count: int = 1) -> SeenNode:
+    return see_node(raw_node(name, count))
+
+
+def raw_pod(
+    *containers: dict[str, Any],
+    name: str = "trainer-0",
+    uid: str = UID,
+    mode: Mode | None = Mode.EVICT,
+    bound: bool = True,
+    annotations: Mapping[str, str] | None = None,
+    namespace: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    """
+    Build a pod on the node, as the webhook leaves it in a mode; no mode: the webhook never saw it.
+    """
+    made = pod(*(containers or (gpushare("trainer"),)), annotations=annotations, **spec)
+    made["metadata"] |= {"name": name, "uid": uid}
+    if mode is not None:
+        made = rewritten(made, mode, namespace)[0]
+    if bound:
+        made["metadata"]["annotations"] |= (
+            exact_values(copy.deepcopy(made), gpu_node(raw_node()), POLICY) if mode else {}
+        )
+        made["spec"]["nodeName"] = NODE
+    made["status"] = {"phase": "Running" if bound else "Pending"}
+    return made
+
+
+def seen_pod(*containers: dict[str, Any], **changes: Any) -> SeenPod:
+    return see_pod(raw_pod(*containers, **changes), seen_node().gpu)
+
+
+def use_row(used: int | None = 2 * GIB, **changes: Any) -> UseRow:
+    """
+    Build a use within its limit, of one process.
+    """
+    said: dict[str, Any] = {
+        "card": CARD,
+        "used_bytes": used,
+        "limit_bytes": LIMIT,
+        "allowance_bytes": 2150 * MIB,
+        "outcome": "within",
+        "processes": (ProcessRow(41, used, container="trainer"),),
+    }
+    return UseRow(**(said | changes))
+
+
+def pod_row(*uses: UseRow, **changes: Any) -> PodRow:
+    said: dict[str, Any] = {
+        "uid": UID,
+        "namespace": "team-a",
+        "name": "trainer-0",
+        "mode": "evict",
+        "owner": "Job/trainer",
+        "uses": uses or (use_row(),),
+    }
+    return PodRow(**(said | changes))
+
+
+def card_row(index: int = 0, **changes: Any) -> CardRow:
+    said: dict[str, Any] = {
+        "uuid": f"GPU-{index}",
+        "index": index,
+        "model": "Tesla T4",
+        "total_bytes": T4_BYTES,
+        "used_bytes": 4 * GIB,
+        "free_bytes": 11 * GIB,
+        "reserved_bytes": 300 * MIB,
+        "committed_bytes": 6 * GIB,
+        "unattributed_bytes": 0,
+        "listed_seconds_ago": 1.5,
+    }
+    return CardRow(**(said | changes))
+
+
+def owner_row(**changes: Any) -> OwnerRow:
+    said: dict[str, Any] = {
+        "namespace": "team-a",
+        "kind": "Job",
+        "name": "trainer",
+        "limit_bytes": LIMIT,
+        "peak_bytes": 2 * GIB,
+        "over_seconds": 0.0,
+        "processes": 1,
+        "injected": True,
+        "pods": 1,
+        "evictions": 0,
+    }
+    return OwnerRow(**(said | changes))
+
+
+def snapshot(*pods: PodRow, **changes: Any) -> Snapshot:
+    """
+    Build the snapshot of a healthy agent with one card.
+    """
+    said: dict[str, Any] = {
+        "node": NODE,
+        "version": "0.1.0",
+        "at": "2026-01-02T03:04:05Z",
+        "started": "2026-01-02T00:00:00Z",
+        "driver": "570.124.06",
+        "highest": "evict",
+        "fresh": True,
+        "stale_seconds": 0.4,
+        "cards": (card_row(),),
+        "pods": pods or (pod_row(),),
+        "nobody": (NobodyRow(CARD, ProcessRow(7, 12 * MIB, command="Xorg")),),
+        "owners": (owner_row(),),
+    }
+    return Snapshot(**(said | changes))
+
+
+def agent(said: Snapshot | None, trouble: str = "", **changes: Any) -> Agent:
+    text = "" if said is None else write_snapshot(said)
+    whole: dict[str, Any] = {
+        "node": NODE,
+        "pod": "gpufence-agent-x",
+        "snapshot": said,
+        "trouble": trouble,
+        "text": text,
+    }
+    return Agent(**(whole | changes))
+
+
+def scene(*pods: SeenPod, agents: tuple[Agent, ...] = (), **changes: Any) -> Scene:
+    said: dict[str, Any] = {
+        "pods": pods,
+        "agents": by_node(agents),
+        "nodes": {NODE: seen_node()},
+    }
+    return Scene(**(said | changes))

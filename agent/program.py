@@ -36,6 +36,7 @@ from kube import connect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from agent.model.sample import Sample
     from agent.settings import AgentSettings
     from agent.status.request import Reply
     from kube import ClientSettings
@@ -94,7 +95,7 @@ class Program:
         # The thread that acts has a lookup of its own.
         kill = LastResort(Lookup(settings.proc))
         self._hands = Hands(cluster.carry_out, kill, boottime, policy.gap_seconds)
-        ports = Ports(self._cards, Lookup(settings.proc), cluster, boottime, timestamp)
+        ports = Ports(_Cards(self._cards), Lookup(settings.proc), cluster, boottime, timestamp)
         rules = Rules(
             node=settings.node,
             policy=policy,
@@ -159,6 +160,20 @@ class Program:
         cluster = self._cluster
         status = cluster.status() if isinstance(cluster, AgentCluster) else None
         return replace(self._about, cluster=status, restarts=self._cards.restarts)
+
+
+class _Cards:
+    """
+    The sampler, whose samples also name the cards that are not in them.
+    """
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+        self.close = sampler.close
+
+    def sample(self, suspects: frozenset[str]) -> Sample:
+        sample = self._sampler.sample(suspects)
+        return replace(sample, unidentified=self._sampler.unidentified)
 
 
 def _cluster(settings: AgentSettings, access: ClientSettings) -> AgentCluster:

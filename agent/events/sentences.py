@@ -160,6 +160,16 @@ def card_unavailable(node: str, card: Card, trouble: str, stale_seconds: float) 
     )
 
 
+def cards_unidentified(node: str, trouble: str, stale_seconds: float) -> Notice:
+    return _on_node(
+        names.NVML_UNAVAILABLE,
+        node,
+        f"cards of this node have not said which ones they are for {seconds(stale_seconds)}: "
+        f"{clipped(trouble)}; nobody on them is seen or evicted; see nvidia-smi on the node",
+        topic="unidentified",
+    )
+
+
 def eviction_suspended(node: str, brake: Brake, violating: int, fenced: int) -> Notice:
     return _on_node(
         names.EVICTION_SUSPENDED,

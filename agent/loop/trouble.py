@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent.events.sentences import card_unavailable, nvml_unavailable
+from agent.events.sentences import card_unavailable, cards_unidentified, nvml_unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent.model.sample import Sample
 
 ALL: Final = ""
+UNIDENTIFIED: Final = "?"
 NO_TROUBLES: Final[Mapping[str, float]] = {}
 
 
@@ -27,6 +28,8 @@ def troubled(
     One trouble of all cards is said once, not once for each card.
     """
     reasons = {ALL: sample.trouble} if sample.trouble else _of_cards(sample)
+    if sample.unidentified and not sample.trouble:
+        reasons[UNIDENTIFIED] = "; ".join(sample.unidentified)
     since = {uuid: before.get(uuid, now) for uuid in reasons}
     cards = {item.card.uuid: item.card for item in sample.cards}
     found = []
@@ -34,10 +37,12 @@ def troubled(
         seconds = now - began
         if seconds < patience_seconds:
             continue
-        if uuid == ALL:
+        if uuid in cards:
+            found.append(card_unavailable(node, cards[uuid], reasons[uuid], seconds))
+        elif uuid == ALL:
             found.append(nvml_unavailable(node, reasons[uuid], seconds))
         else:
-            found.append(card_unavailable(node, cards[uuid], reasons[uuid], seconds))
+            found.append(cards_unidentified(node, reasons[uuid], seconds))
     return since, tuple(found)
 
 

@@ -29,6 +29,13 @@ def card_families(look: Look | None) -> Iterator[Family]:
         values = tuple(({"card": uuid}, read(use)) for uuid, use in sorted(uses.items()))
         return Family(f"gpufence_card_{name}", "gauge", text, values)
 
+    unidentified = None if look is None else len(look.sample.unidentified)
+    yield Family(
+        "gpufence_cards_unidentified",
+        "gauge",
+        "Cards that have never said which ones they are, and are not shown.",
+        (({}, unidentified),),
+    )
     yield Family(
         "gpufence_card_info",
         "gauge",

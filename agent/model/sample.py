@@ -69,12 +69,14 @@ class Sample:
     All cards of the node, those that cannot be read included.
 
     `trouble` says why no card at all can be read; the cards are then those that were there before.
+    `unidentified` has a sentence for each card that has never said which one it is.
     """
 
     taken_at: float
     cards: tuple[CardSample, ...]
     driver: str = ""
     trouble: str = ""
+    unidentified: tuple[str, ...] = ()
 
 
 def merged(*lists: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:

@@ -49,7 +49,9 @@ def snapshot_of(moment: Moment, about: About, now: float, at: str) -> Snapshot:
 def _trouble(look: Look | None, *, current: bool) -> str:
     if look is None:
         return "the cards have not been looked at yet"
-    return look.sample.trouble if current else "the cards have not been looked at for too long"
+    if not current:
+        return "the cards have not been looked at for too long"
+    return look.sample.trouble or "; ".join(look.sample.unidentified)
 
 
 def _cards(look: Look, now: float, *, current: bool) -> Iterator[CardRow]:

@@ -1,0 +1,3 @@
+"""
+The agent as a real process on a simulated node, with a real API server.
+"""

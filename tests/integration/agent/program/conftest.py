@@ -1,0 +1,44 @@
+"""
+One node for all tests of a module; agents come and go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
+from tests.integration.agent.program.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from simulator.controlplane import ControlPlane
+
+
+@pytest.fixture(scope="module")
+def shared_site(control_plane: ControlPlane) -> Iterator[Site]:
+    name = f"gpu-{uuid4().hex[:8]}"
+    options = NodeOptions(
+        kubeconfig=control_plane.node_kubeconfig(name),
+        admin_kubeconfig=control_plane.kubeconfig(),
+        name=name,
+        cards="8xT4",
+        sharing=Sharing(Dialect.GPUSHARE),
+    )
+    with control_plane.fresh_namespace("system") as system, SimulatedNode(options) as node:
+        ready = Site(control_plane, node, system)
+        ready.install()
+        yield ready
+
+
+@pytest.fixture
+def site(shared_site: Site, namespace: str) -> Iterator[Site]:
+    """
+    The node without pods of other tests; theirs go before their namespace does.
+    """
+    del namespace
+    yield shared_site
+    shared_site.clear()

@@ -1,0 +1,167 @@
+"""
+Whatever the cards do: who is within its limit stays, who is over it goes once that is certain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpufence import names
+from simulator.nvml.codes import Code
+from simulator.nvml.faults import Fault
+from simulator.nvml.layout import Action
+from tests.integration.agent.program.site import (
+    OVER,
+    WITHIN,
+    fenced_pod,
+    is_gone,
+    place,
+    wait_until_gone,
+)
+from tests.integration.controlplane.observing import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.agent.program.site import Site
+
+LISTS = "nvmlDeviceGetComputeRunningProcesses"
+MEMORY = "nvmlDeviceGetMemoryInfo"
+
+HARMLESS = {
+    1: Fault(Action.DUPLICATE, LISTS, 1, 3),
+    2: Fault(Action.PAD, LISTS, 2, 5),
+}
+BLINDING = {
+    3: Fault(Action.GARBLE, card=3),
+    4: Fault.code(Code.GPU_IS_LOST, card=4),
+    5: Fault(Action.NOT_AVAILABLE, LISTS, 5),
+    6: Fault(Action.ZERO, LISTS, 6),
+    7: Fault(Action.KEEP, LISTS, 7, 0),
+}
+
+
+@pytest.fixture(autouse=True)
+def well_in_the_end(site: Site) -> Iterator[None]:
+    """
+    Let everything work again.
+    """
+    yield
+    site.node.state.faults.clear()
+
+
+def test_each_card_has_its_own_trouble(site: Site, namespace: str) -> None:
+    """
+    Eight cards with a violator and an innocent each, every card but one with a fault of its own.
+    """
+    ground = site.ground(namespace)
+    pods = [fenced_pod(f"good-{card}", WITHIN, card) for card in range(8)]
+    pods += [fenced_pod(f"greedy-{card}", OVER, card) for card in range(8)]
+    with site.agent() as agent:
+        assert eventually(lambda: len(agent.snapshot().cards) == 8)
+        for fault in (*HARMLESS.values(), *BLINDING.values()):
+            site.node.state.faults.add(fault)
+        place(ground, *pods)
+        for card in (0, *HARMLESS):
+            wait_until_gone(ground, f"greedy-{card}", agent)
+        spared = [card for card in BLINDING if not is_gone(ground, f"greedy-{card}")]
+        blind = agent.metrics()
+        site.node.state.faults.clear()
+        for card in BLINDING:
+            wait_until_gone(ground, f"greedy-{card}", agent)
+
+    assert list(BLINDING) == spared
+    assert_no_zero(blind)
+    assert 8 == sum(name.startswith("gpufence_card_info{") for name in blind)
+    assert {False} == {is_gone(ground, f"good-{card}") for card in range(8)}
+
+
+@pytest.mark.parametrize(
+    ("action", "function"), [(Action.HANG, MEMORY), (Action.CRASH, LISTS)], ids=["hang", "crash"]
+)
+def test_a_card_that_hangs_or_kills_its_reader_is_alone_in_that(
+    site: Site, namespace: str, action: Action, function: str
+) -> None:
+    """
+    A call that never returns, or takes the child with it, delays only the verdict on its card.
+    """
+    ground = site.ground(namespace)
+    site.node.state.faults.add(Fault(action, function, 1))
+    with site.agent() as agent:
+        place(
+            ground,
+            fenced_pod("good", WITHIN, 1),
+            fenced_pod("greedy", OVER, 1),
+            fenced_pod("elsewhere", OVER, 0),
+        )
+        wait_until_gone(ground, "elsewhere", agent)
+        spared = not is_gone(ground, "greedy")
+        blind = agent.metrics()
+        site.node.state.faults.clear()
+        wait_until_gone(ground, "greedy", agent)
+
+    assert spared
+    assert_no_zero(blind)
+    assert blind["gpufence_nvml_restarts_total"] > 0
+    assert not is_gone(ground, "good")
+
+
+def test_a_lost_driver_is_waited_for(site: Site, namespace: str) -> None:
+    """
+    Without NVML nothing is shown as measured and nobody is evicted; with it, the violator goes.
+    """
+    ground = site.ground(namespace)
+    with site.agent() as agent:
+        place(ground, fenced_pod("good", WITHIN))
+        agent.wait_for_outcome("good", "within")
+        site.node.state.faults.add(Fault.code(Code.UNKNOWN))
+        place(ground, fenced_pod("greedy", OVER))
+        assert eventually(lambda: agent.metrics()["gpufence_sample_age_seconds"] > 1)
+        blind = agent.metrics()
+        assert eventually(lambda: _node_events(site) > 0)
+        health = agent.get("/healthz")
+        spared = not is_gone(ground, "greedy")
+        site.node.state.faults.clear()
+        wait_until_gone(ground, "greedy", agent)
+
+    assert spared
+    assert (200, "ok\n") == health
+    assert [] == [name for name in blind if name.startswith("gpufence_pod_memory_used")]
+    assert [] == [name for name in blind if name.startswith("gpufence_card_memory_used")]
+    assert not is_gone(ground, "good")
+
+
+def test_a_new_driver_is_taken_up(site: Site, namespace: str) -> None:
+    """
+    After an upgrade of the driver under way, a new child measures and the violator goes.
+    """
+    ground = site.ground(namespace)
+    with site.agent() as agent:
+        place(ground, fenced_pod("good", WITHIN))
+        agent.wait_for_outcome("good", "within")
+        site.node.state.upgrade_driver("590.44.01")
+        place(ground, fenced_pod("greedy", OVER))
+        wait_until_gone(ground, "greedy", agent)
+        driver = agent.snapshot().driver
+
+    assert "590.44.01" == driver
+    assert not is_gone(ground, "good")
+
+
+def assert_no_zero(metrics: dict[str, float]) -> None:
+    """
+    What is unknown has no line; nobody who holds memory is said to hold none.
+    """
+    used = [value for name, value in metrics.items() if "pod_memory_used_bytes{" in name]
+
+    assert 0 not in used
+
+
+def _node_events(site: Site) -> int:
+    where = ("--field-selector", f"reason={names.NVML_UNAVAILABLE},involvedObject.name=")
+    found = site.plane.kubectl(
+        "get", "events", "-n", "default", where[0], where[1] + site.node.name, "-o", "name"
+    )
+    return len(found.stdout.split())

@@ -1,0 +1,127 @@
+"""
+Who is evicted and who is not, and what people can read about it.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from tests.integration.agent.program.process import QUICK
+from tests.integration.agent.program.site import (
+    OVER,
+    WITHIN,
+    events,
+    fenced_pod,
+    is_gone,
+    place,
+    wait_until_gone,
+)
+from tests.integration.controlplane.observing import eventually
+
+if TYPE_CHECKING:
+    from simulator.controlplane import ControlPlane
+    from tests.integration.agent.program.site import Site
+    from tests.integration.node.cluster import Ground
+
+END_SECONDS = 2.5
+HOLD_SECONDS = float(QUICK["GPUFENCE_HOLD_SECONDS"])
+LATE_SECONDS = float(QUICK["GPUFENCE_INTERVAL_SECONDS"]) + 1.2  # budget 0.2, on a busy machine 1.2
+
+
+def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
+    site: Site, namespace: str
+) -> None:
+    """
+    The violator goes once its time is up, its neighbour stays, and everything we show tells why.
+    """
+    ground = site.ground(namespace)
+    place(ground, fenced_pod("good", WITHIN))
+    with site.agent() as agent:
+        place(ground, fenced_pod("greedy", OVER))
+        wait_until_gone(ground, "greedy", agent)
+        assert eventually(lambda: bool(events(ground, names.EVICTED)))
+        (told,) = events(ground, names.EVICTED)
+        metrics = agent.metrics()
+        owners = {owner.name: owner for owner in agent.snapshot().owners}
+        acted = agent.wait_for("acted")
+
+    assert not is_gone(ground, "good")
+    assert "3172 MiB" in told["message"]
+    assert "2048 MiB" in told["message"]
+    assert 1 == metrics['gpufence_evictions_total{action="evict",result="accepted"}']
+    assert 0 == metrics["gpufence_agent_ticks_failed_total"]
+    assert (1, 3172 << 20) == (owners["greedy"].evictions, owners["greedy"].peak_bytes)
+    assert 0 == owners["good"].evictions
+    assert HOLD_SECONDS - 0.01 <= acted["over_seconds"]
+    assert acted["over_seconds"] + acted["seconds"] < HOLD_SECONDS + LATE_SECONDS
+
+
+def test_below_evict_nobody_is_evicted(
+    site: Site, control_plane: ControlPlane, namespace: str
+) -> None:
+    """
+    In cap and in observe a violator is told that it would be evicted, and stays.
+    """
+    with control_plane.fresh_namespace() as other, site.agent() as agent:
+        capped = site.ground(namespace, "cap")
+        observed = site.ground(other, "observe")
+        for card, ground in enumerate((capped, observed)):
+            place(ground, fenced_pod("greedy", OVER, card))
+            assert eventually(partial(_was_told, ground))
+        agent.wait_for_outcome("greedy", "would evict")
+
+        assert not is_gone(capped, "greedy")
+        assert not is_gone(observed, "greedy")
+        assert 2 == agent.metrics()['gpufence_verdicts{outcome="would evict"}']
+
+
+def test_the_kill_switch_holds_everybody_back(site: Site, namespace: str) -> None:
+    """
+    Under a lower highest mode a violator stays, and goes once it is raised again.
+    """
+    site.set_policy("cap")
+    try:
+        ground = site.ground(namespace)
+        with site.agent() as agent:
+            place(ground, fenced_pod("greedy", OVER))
+            agent.wait_for_outcome("greedy", "would evict")
+            held_back = not is_gone(ground, "greedy")
+            site.set_policy("evict")
+            wait_until_gone(ground, "greedy", agent)
+    finally:
+        site.set_policy("evict")
+
+    assert held_back
+
+
+def test_sigterm_ends_the_agent_at_once(site: Site) -> None:
+    """
+    The agent ends within a second or two of SIGTERM, with exit code 0.
+    """
+    with site.agent() as agent:
+        began = time.monotonic()
+        agent.process.send_signal(signal.SIGTERM)
+        code = agent.process.wait(20)
+        seconds = time.monotonic() - began
+
+    assert 0 == code
+    assert seconds < END_SECONDS
+
+
+def test_the_node_says_which_cards_it_has(site: Site) -> None:
+    """
+    The agent writes its cards onto its Node.
+    """
+    with site.agent() as agent:
+        assert eventually(lambda: agent.metrics().get("gpufence_cluster_published") == 1)
+    node = site.plane.kubectl("get", "node", site.node.name, "-o", "json").stdout
+
+    assert names.CARDS in node
+
+
+def _was_told(ground: Ground) -> bool:
+    return bool(events(ground, names.WOULD_EVICT))

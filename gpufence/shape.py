@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from gpufence.errors import InvalidError, Problem, UnknownVersionError
 
 Object: TypeAlias = Mapping[str, object]
 
 _NOTHING: Object = {}
-_TEXT_KEYS = {str}
+_TEXT = {str}
+_DICT = {dict}
 _MOST_DIGITS = 20
 
 
 def as_object(value: object, field: str) -> Object:
     if value is None:
         return _NOTHING
-    if isinstance(value, (dict, Mapping)) and set(map(type, value)) <= _TEXT_KEYS:
+    if isinstance(value, (dict, Mapping)) and _TEXT.issuperset(map(type, value)):
         return value
     raise InvalidError(Problem(field, repr(value), "is not an object", "write keys and values"))
 
@@ -57,17 +58,31 @@ def as_texts(value: object, field: str) -> Mapping[str, str]:
     """
     Read an object whose values are all text, such as labels and annotations.
     """
-    return {key: as_text(item, f"{field}[{key}]") for key, item in as_object(value, field).items()}
+    found = as_object(value, field)
+    if _TEXT.issuperset(map(type, found.values())):
+        return cast("dict[str, str]", dict(found))
+    return {key: as_text(item, f"{field}[{key}]") for key, item in found.items()}
 
 
 def objects(value: object, field: str) -> list[Object]:
     """
-    Read a list whose items are all objects.
+    Read a list whose items are all objects: for those who ask for members by name, since their
+    keys are not looked at.
     """
-    return [
-        as_object(item, f"{field}[{position}]")
-        for position, item in enumerate(as_list(value, field))
-    ]
+    items = as_list(value, field)
+    if _DICT.issuperset(map(type, items)):
+        return cast("list[Object]", items)
+    return [as_object(item, f"{field}[{position}]") for position, item in enumerate(items)]
+
+
+def texts(value: object, field: str) -> tuple[str, ...]:
+    """
+    Read a list whose items are all text.
+    """
+    items = as_list(value, field)
+    if _TEXT.issuperset(map(type, items)):
+        return cast("tuple[str, ...]", tuple(items))
+    return tuple(as_text(item, f"{field}[{position}]") for position, item in enumerate(items))
 
 
 def whole_number(text: str, field: str, *, least: int = 1, most: int = 2**31) -> int:

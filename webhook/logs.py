@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LEVELS = ("debug", "info", "warning", "error")
+_NAMES = {logging.getLevelNamesMapping()[name.upper()]: name for name in LEVELS}
 _LONGEST_CHARACTERS = 2000
 
 
@@ -31,7 +33,7 @@ class LineLog:
     def write(self, level: int, message: str, fields: Mapping[str, object]) -> None:
         line = {
             "time": _moment(time.time()),
-            "level": logging.getLevelName(level).lower(),
+            "level": _NAMES.get(level, "error"),
             "logger": "webhook.requests",
             "message": message,
             **fields,
@@ -76,5 +78,9 @@ def start_logging(level: str) -> LineLog:
 
 def _moment(seconds: float) -> str:
     whole = int(seconds)
-    clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
-    return f"{clock}.{int((seconds - whole) * 1000):03d}Z"
+    return f"{_clock(whole)}.{int((seconds - whole) * 1000):03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _clock(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

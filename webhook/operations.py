@@ -6,7 +6,8 @@ the webhook may fail. So none is ever made but through here, and an operation th
 raises in our own process instead. Only what changes is named: fields we have never heard of stay
 out of the patch, and so out of danger.
 
-Pods come in series whose operations are alike, so those are made once and used again.
+Pods come in series whose operations are alike, so those are made once and used again, and known
+by identity to whoever writes them out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from gpufence.shape import Object
 
-Operation: TypeAlias = dict[str, object]
 Path: TypeAlias = tuple[str | int, ...]
 
 
@@ -29,6 +29,18 @@ class Shared(dict[str, object]):
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # dict has none, since dicts change
+
+
+class SharedTexts(dict[str, str]):
+    """
+    Members of an object that many pods get and that are never changed: the same for texts alone.
+    """
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # dict has none, since dicts change
+
+
+Operation: TypeAlias = Shared
+_Entries: TypeAlias = SharedTexts | tuple[tuple[str, str | Shared], ...]
 
 
 class Patch:
@@ -41,7 +53,7 @@ class Patch:
     def __init__(self, document: Object) -> None:
         self.document: dict[str, object] = dict(document)
         self.operations: list[Operation] = []
-        self._copies: dict[Path, object] = {(): self.document}
+        self._ours: dict[int, object] = {}  # by identity, and kept so that none is used again
 
     def update(self, path: Path, entries: Mapping[str, str | Shared]) -> None:
         """
@@ -51,14 +63,14 @@ class Patch:
             return
         target = self._copy(path)
         if not isinstance(target, dict):
-            self._make(path, dict(entries))
+            self._make(path, dict(entries), _made_object(pointer(path), _known(entries)))
             return
         if target.keys().isdisjoint(entries):
-            self.operations += _added(pointer(path), tuple(entries.items()))
+            self.operations += _added(pointer(path), _known(entries))
         else:
             prefix = pointer(path)
             self.operations += [
-                _set("replace" if key in target else "add", prefix, key, value)
+                _set("replace" if key in target else "add", prefix + escape(key), value)
                 for key, value in entries.items()
             ]
         target.update(entries)
@@ -71,7 +83,7 @@ class Patch:
             return
         target = self._copy(path)
         if not isinstance(target, list):
-            self._make(path, list(items))
+            self._make(path, list(items), _made_list(pointer(path), tuple(items)))
             return
         self.operations += _appended(path, tuple(items))
         target += items
@@ -82,10 +94,10 @@ class Patch:
         """
         target = self._copy(path)
         if isinstance(target, list):
-            self.operations.append({"op": "add", "path": f"{pointer(path)}-", "value": text})
+            self.operations.append(_set("add", f"{pointer(path)}-", text))
             target.append(text)
         else:
-            self._make(path, [text])
+            self._make(path, [text], _made_list(pointer(path), (text,)))
 
     def remove(self, path: Path, key: str | int) -> None:
         """
@@ -93,13 +105,7 @@ class Patch:
         """
         target = cast("dict[str | int, object]", self._copy(path))
         del target[key]
-        below = len(path)
-        self._copies = {  # items of a list move up, so what was known below is known no more
-            known: copy
-            for known, copy in self._copies.items()
-            if known == path or known[:below] != path
-        }
-        self.operations.append({"op": "remove", "path": pointer(path) + escape(str(key))})
+        self.operations.append(_removed(pointer(path) + escape(str(key))))
 
     def look(self, path: Path) -> dict[str, object]:
         """
@@ -110,26 +116,28 @@ class Patch:
             found = _member(found, key)
         return cast("dict[str, object]", found)
 
-    def _make(self, path: Path, value: dict[str, object] | list[object]) -> None:
+    def _make(
+        self, path: Path, value: dict[str, object] | list[object], operation: Operation
+    ) -> None:
         parent = cast("dict[str, object]", self._copy(path[:-1]))
-        parent[str(path[-1])] = self._copies[path] = value
-        self.operations.append({"op": "add", "path": pointer(path)[:-1], "value": value.copy()})
+        parent[str(path[-1])] = self._ours[id(value)] = value
+        self.operations.append(operation)
 
     def _copy(self, path: Path) -> object:
         """
         Return our copy of what stands at a path; None where nothing does.
         """
-        known = self._copies.get(path)
-        if known is not None:
-            return known
-        parent = self._copy(path[:-1])
-        key = path[-1]
-        child = _member(parent, key)
-        if not isinstance(child, dict | list):
-            return None
-        copy = self._copies[path] = child.copy()
-        parent[key] = copy  # type: ignore[index]  # a parent that has a member is an object or list
-        return copy
+        found: object = self.document
+        for key in path:
+            child = _member(found, key)
+            if not isinstance(child, (dict, list)):
+                return None
+            if id(child) not in self._ours:
+                child = child.copy()
+                self._ours[id(child)] = child
+                found[key] = child  # type: ignore[index]  # what has a member is an object or list
+            found = child
+        return found
 
 
 @lru_cache(maxsize=4096)
@@ -148,19 +156,41 @@ def escape(token: str) -> str:
     return token.replace("~", "~0").replace("/", "~1")
 
 
-def _set(kind: str, prefix: str, key: str, value: str | Shared) -> Operation:
-    return {"op": kind, "path": prefix + escape(key), "value": value}
+def _known(entries: Mapping[str, str | Shared]) -> _Entries:
+    """
+    Return members as something that can be looked up: at best what is known by identity.
+    """
+    return entries if isinstance(entries, SharedTexts) else tuple(entries.items())
 
 
 @lru_cache(maxsize=1024)
-def _added(prefix: str, entries: tuple[tuple[str, str | Shared], ...]) -> tuple[Operation, ...]:
-    return tuple(_set("add", prefix, key, value) for key, value in entries)
+def _set(kind: str, path: str, value: str | Shared) -> Operation:
+    return Shared(op=kind, path=path, value=value)
+
+
+@lru_cache(maxsize=1024)
+def _removed(path: str) -> Operation:
+    return Shared(op="remove", path=path)
+
+
+@lru_cache(maxsize=1024)
+def _added(prefix: str, entries: _Entries) -> tuple[Operation, ...]:
+    return tuple(_set("add", prefix + escape(key), value) for key, value in dict(entries).items())
 
 
 @lru_cache(maxsize=1024)
 def _appended(path: Path, items: tuple[Shared, ...]) -> tuple[Operation, ...]:
-    end = f"{pointer(path)}-"
-    return tuple({"op": "add", "path": end, "value": item} for item in items)
+    return tuple(_set("add", f"{pointer(path)}-", item) for item in items)
+
+
+@lru_cache(maxsize=1024)
+def _made_object(prefix: str, entries: _Entries) -> Operation:
+    return Shared(op="add", path=prefix[:-1], value=dict(entries))
+
+
+@lru_cache(maxsize=1024)
+def _made_list(prefix: str, items: tuple[str | Shared, ...]) -> Operation:
+    return Shared(op="add", path=prefix[:-1], value=list(items))
 
 
 def _member(parent: object, key: str | int) -> object:

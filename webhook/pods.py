@@ -4,12 +4,13 @@ Answer reviews of pods that are created in a fenced namespace.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 from gpufence.errors import InvalidError
 from webhook.cluster import UnknownError
 from webhook.outcome import Outcome, Reply, Result
-from webhook.review import PODS, BadReviewError, write_allowed, write_denied
+from webhook.review import PODS, BadReviewError, allowed, write_allowed, write_answer, write_denied
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpufence.mode import Mode
     from webhook.cluster import Cluster
+    from webhook.operations import Operation
     from webhook.policy import Policy
     from webhook.review import Review
 
@@ -68,8 +70,7 @@ class PodHook:
             raise BadReviewError("no-pod", sentence, subject.uid) from error
         match decision:
             case Rewrite(operations=operations, warnings=warnings, summary=summary):
-                audit = {"result": Result.REWRITTEN.value, "summary": summary}
-                body = write_allowed(subject.uid, operations, warnings, audit)
+                body = write_answer(subject.uid, _rewritten(operations, warnings, summary))
                 outcome = Outcome(
                     Result.REWRITTEN, subject, reason, summary, len(operations), len(warnings)
                 )
@@ -84,3 +85,11 @@ class PodHook:
             case _:
                 assert_never(decision)
         return Reply(OK, body, outcome)
+
+
+@lru_cache(maxsize=256)
+def _rewritten(operations: tuple[Operation, ...], warnings: tuple[str, ...], summary: str) -> bytes:
+    """
+    Write the verdict once for all pods of a series.
+    """
+    return allowed(operations, warnings, {"result": Result.REWRITTEN.value, "summary": summary})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import Choice
@@ -32,8 +32,7 @@ _USUAL_SCHEDULERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+class Toleration(NamedTuple):
     """
     A taint that GPU pods shall tolerate; without a value whatever its value, without an effect
     whatever its effect.

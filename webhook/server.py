@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from fastapi import FastAPI
+    from webhook.endpoint import App
 
 # The API server keeps idle connections for 90 s. Were we to close one first, a request could meet
 # the closing on its way, and the API server does not send it again.
@@ -76,7 +76,7 @@ class Door:
     """
 
     def __init__(
-        self, app: FastAPI, listener: socket.socket, context: ssl.SSLContext | None = None
+        self, app: App, listener: socket.socket, context: ssl.SSLContext | None = None
     ) -> None:
         self.listener = listener
         factory = None if context is None else (lambda _config, _default: context)

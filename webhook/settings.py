@@ -115,7 +115,7 @@ def read_server_settings(reader: Reader) -> ServerSettings:
         log_level=reader.choice(LOG_LEVEL, default.log_level, LEVELS),
         drain_seconds=reader.seconds(DRAIN_SECONDS, default.drain_seconds, most=600.0),
         api_deadline_seconds=reader.seconds(
-            API_DEADLINE_SECONDS, default.api_deadline_seconds, least=0.05, most=2.5
+            API_DEADLINE_SECONDS, default.api_deadline_seconds, least=0.05, most=30.0
         ),
     )
 

@@ -63,7 +63,7 @@ def rewrite(
     patch = _changed(pod, seen, decision)
     if terms.dialect is not None and mode is not Mode.OBSERVE:
         schedule(patch, policy, terms.dialect, card_taint=terms.card_taint)
-    record = decision.annotations
+    record: Mapping[str, str] = decision.annotations
     if entry.words or terms.wishes.python_hook:
         record = {**entry.words, **record, **_hook_source(seen, policy)}
     settle_annotations(patch, read.annotations, record)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
-from gpufence.shape import as_list, as_object, as_text, objects
+from gpufence.shape import as_object, as_text, objects, texts
 from webhook.frameworks import defeats
 from webhook.frameworks.ask import Word
 from webhook.frameworks.servers import read_launch, without_ours
@@ -124,9 +124,11 @@ def _see(item: Object, path: Path, wishes: Wishes, originals: _Originals, taken:
     if not env:
         return Seen(Look(name, (), launch, env_from), item, path, _NO_ENTRIES)
     entries = objects(env, f"containers[{name}].env")
+    variables = [entry.get("name") for entry in entries]
+    if WATCHED.isdisjoint(variables):
+        return Seen(Look(name, (), launch, env_from), item, path, _NO_ENTRIES)
     positions: dict[str, list[int]] = {}
-    for position, entry in enumerate(entries):
-        variable = entry.get("name")
+    for position, variable in enumerate(variables):
         if variable in WATCHED:
             positions.setdefault(str(variable), []).append(position)
     words = tuple(
@@ -138,17 +140,13 @@ def _see(item: Object, path: Path, wishes: Wishes, originals: _Originals, taken:
 
 def _launch(item: Object, wishes: Wishes) -> Launch | None:
     command, args = item.get("command"), item.get("args")
-    said = _texts(args, "args") if args else ()
+    said = texts(args, "args") if args else ()
     return read_launch(
         as_text(item.get("image"), "image"),
-        _texts(command, "command") if command else (),
+        texts(command, "command") if command else (),
         without_ours(said) if wishes.args else said,
         wishes.framework,
     )
-
-
-def _texts(value: object, field: str) -> tuple[str, ...]:
-    return tuple(as_text(item, field) for item in as_list(value, field))
 
 
 def _word(env: str, entry: Object, container: str, originals: _Originals, taken: set[str]) -> Word:

@@ -13,11 +13,10 @@ from gpufence.plan import Plan, join_plan
 from webhook.frameworks.ask import Ask, How
 from webhook.frameworks.figures import Reckoning
 from webhook.frameworks.injection import inject
+from webhook.operations import SharedTexts
 from webhook.rewrite import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from webhook.frameworks.ask import Injection
     from webhook.rewrite.containers import Look
     from webhook.rewrite.terms import Terms
@@ -38,7 +37,7 @@ class Decision:
 
     plan: Plan
     summary: str
-    annotations: Mapping[str, str]
+    annotations: SharedTexts
     injections: tuple[Injection, ...]
     warnings: tuple[str, ...]
     hard: tuple[str, ...]
@@ -81,14 +80,14 @@ def decide(terms: Terms, looks: tuple[Look, ...], first_slot: int) -> Decision:
 
 def _record(
     terms: Terms, plan: Plan, injections: list[Injection], said: str, warnings: tuple[str, ...]
-) -> dict[str, str]:
+) -> SharedTexts:
     """
     Write the annotations by which the decision can be read with kubectl.
     """
     place = terms.question.place
-    record = {
-        f"{names.ENV_PREFIX}{slot}": text for item in injections for slot, text in item.values
-    }
+    record = SharedTexts(
+        (f"{names.ENV_PREFIX}{slot}", text) for item in injections for slot, text in item.values
+    )
     record[names.PLAN] = join_plan(plan, {item.container: item.text for item in injections})
     record[names.INJECTED] = _injected(terms)
     record[names.SUMMARY] = said

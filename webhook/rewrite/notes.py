@@ -19,7 +19,7 @@ MOST_BYTES = 250 * 1024
 """The API server takes 256 KiB on one object; the rest is for whoever comes after us."""
 
 _BOOKS = frozenset((*names.GPUSHARE_BOOKS, *names.VOLCANO_BOOKS))
-_OURS = frozenset(names.WRITTEN_KEYS)
+_FORGEABLE = _BOOKS.union(names.WRITTEN_KEYS)
 _WIDEST = 4  # bytes of one character
 _PATH = ("metadata", "annotations")
 
@@ -28,7 +28,7 @@ def is_forged(key: str) -> bool:
     """
     Tell whether only schedulers, device plugins or gpufence itself may write a key.
     """
-    return key in _BOOKS or key in _OURS or key.startswith(names.ENV_PREFIX)
+    return key in _FORGEABLE or key.startswith(names.ENV_PREFIX)
 
 
 def names_us(annotations: Iterable[str]) -> bool:
@@ -59,16 +59,19 @@ def scheduler_books(annotations: Mapping[str, str]) -> list[str]:
     """
     Return the keys by which a pod would meddle with a scheduler's books.
     """
-    return sorted(annotations.keys() & _BOOKS)
+    return [] if _BOOKS.isdisjoint(annotations) else sorted(_BOOKS & annotations.keys())
 
 
 def settle_annotations(patch: Patch, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     """
     Make the annotations what they should be, naming only what differs.
     """
-    for key in [key for key in present if is_forged(key) and key not in wanted]:
-        patch.remove(_PATH, key)
-    patch.update(_PATH, {key: text for key, text in wanted.items() if present.get(key) != text})
+    for key in present:
+        if is_forged(key) and key not in wanted:
+            patch.remove(_PATH, key)
+    if not present.keys().isdisjoint(wanted):
+        wanted = {key: text for key, text in wanted.items() if present.get(key) != text}
+    patch.update(_PATH, wanted)
 
 
 def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
@@ -82,4 +85,4 @@ def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 
 
 def _characters(annotations: Mapping[str, str]) -> int:
-    return sum(map(len, annotations)) + sum(map(len, annotations.values()))
+    return len("".join(annotations)) + len("".join(annotations.values()))

@@ -84,7 +84,7 @@ class Question(NamedTuple):
 
 def containers_of(pod: Pod) -> tuple[tuple[str, Kind, str, Pairs], ...]:
     return tuple(
-        (item.name, item.kind, item.field, _gpu_limits(item.limits)) for item in pod.containers
+        [(item.name, item.kind, item.field, _gpu_limits(item.limits)) for item in pod.containers]
     )
 
 

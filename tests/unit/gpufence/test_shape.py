@@ -19,6 +19,7 @@ from gpufence.shape import (
     as_texts,
     objects,
     read_versioned,
+    texts,
     whole_number,
 )
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(
     ("read", "empty"),
-    [(as_object, {}), (as_list, []), (as_text, ""), (as_texts, {}), (objects, [])],
+    [(as_object, {}), (as_list, []), (as_text, ""), (as_texts, {}), (objects, []), (texts, ())],
 )
 def test_nothing_means_empty(read: Callable[[object, str], object], empty: object) -> None:
     """
@@ -79,6 +80,36 @@ def test_texts_name_the_key_that_is_none() -> None:
     """
     with pytest.raises(InvalidError, match=r"^annotations\[b\]: "):
         as_texts({"a": "1", "b": 2}, "annotations")
+
+
+def test_a_text_may_be_absent() -> None:
+    """
+    A null among texts is an empty one.
+    """
+    assert {"a": "1", "b": ""} == as_texts({"a": "1", "b": None}, "field")
+    assert ("1", "") == texts(["1", None], "field")
+
+
+def test_texts_are_read_in_order() -> None:
+    """
+    A list of texts comes back as it is.
+    """
+    assert ("b", "a") == texts(["b", "a"], "field")
+
+
+def test_listed_texts_name_the_item_that_is_none() -> None:
+    """
+    Among many arguments the wrong one is named.
+    """
+    with pytest.raises(InvalidError, match=r"^args\[1\]: "):
+        texts(["--epochs", 100], "args")
+
+
+def test_an_object_may_be_absent() -> None:
+    """
+    A null among objects is an empty one.
+    """
+    assert [{"a": 1}, {}] == objects([{"a": 1}, None], "field")
 
 
 def test_objects_name_the_item_that_is_none() -> None:

@@ -40,9 +40,8 @@ def measure(folder: Path, authority: Authority) -> list[Figure]:
             site.webhook() as webhook,
             site.known_nodes(webhook, (NODE, 15, T4)),
             site.namespace("cap") as name,
+            site.calling(webhook.port, lambda: calls(webhook)),
         ):
-            site.register(webhook.port)
-            site.wait_for_hooks(lambda: calls(webhook))
             seen = []
             for number in range(PODS):
                 made = site.create(name, objects.gpu_pod(f"pod-{number}"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"
 
 Line = dict[str, Any]

@@ -56,13 +56,14 @@ class Site:
 
     def install(self) -> None:
         """
-        Apply the manifests, with a URL of this machine in place of the Service.
+        Apply the manifests, with a URL of this machine in place of the Service, and patience.
         """
         items = [item for item in manifests() if item["kind"] in APPLIED]
         item = webhook_manifest("MutatingWebhookConfiguration", WEBHOOK_CONFIGURATION)
         for hook in item["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]
             hook["clientConfig"] = {"url": f"https://{LOOPBACK}:9{path}"}
+            hook["timeoutSeconds"] = 30  # what a busy machine takes is not what is lost here
         items = [*(_moved(each, self.namespace) for each in items), item]
         both = {"apiVersion": "v1", "kind": "List", "items": items}
         self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(both))

@@ -54,12 +54,11 @@ def webhook(site: Site) -> Iterator[Webhook]:
     """
     Lend a webhook that the API server calls.
     """
-    with site.webhook() as running:
-        site.register(running.port)
-        site.wait_for_hooks(lambda: calls(running))
+    with site.webhook() as running, site.calling(running.port, lambda: calls(running)):
+        before = site.fail_opens()
         yield running
-        site.unregister()
         assert_no_bug(running)
+        assert_nobody_passed(site, before)
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +66,11 @@ def full_webhook(full_site: Site) -> Iterator[Webhook]:
     """
     Lend a webhook that the API server with the scheduler calls.
     """
-    with full_site.webhook() as running:
-        full_site.register(running.port)
-        full_site.wait_for_hooks(lambda: calls(running))
+    with full_site.webhook() as running, full_site.calling(running.port, lambda: calls(running)):
+        before = full_site.fail_opens()
         yield running
-        full_site.unregister()
         assert_no_bug(running)
+        assert_nobody_passed(full_site, before)
 
 
 def assert_no_bug(webhook: Webhook) -> None:
@@ -80,6 +78,13 @@ def assert_no_bug(webhook: Webhook) -> None:
     Whatever a module's tests did, no review was answered with an error of ours.
     """
     assert [] == [line for line in webhook.lines if line.get("level") == "error"]
+
+
+def assert_nobody_passed(site: Site, before: float) -> None:
+    """
+    The API server never went on without the webhook's answer.
+    """
+    assert before == site.fail_opens()
 
 
 def calls(webhook: Webhook) -> float:

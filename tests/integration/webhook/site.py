@@ -1,7 +1,8 @@
 """
 A control plane on which gpufence's own manifests are applied, and what tests do there.
 
-Nothing of the manifests is changed but where the API server finds the webhook.
+Nothing of the manifests is changed but where the API server finds the webhook and, except where a
+test is about just that, how long it waits for it: it lets pods pass when that is over.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from simulator.controlplane import ControlPlane
 
 PATIENCE_SECONDS = 60.0
+HOOK_SECONDS = 30  # the longest there is: on a busy machine the shipped 1 and 3 s can be too short
 ADMISSION = "admissionregistration.k8s.io/v1"
 FAIL_OPEN = "apiserver_admission_webhook_fail_open_count"
 APPLIED = frozenset(
@@ -79,15 +81,29 @@ class Site:
         """
         token = self.plane.service_account_token(names.SYSTEM_NAMESPACE, names.WEBHOOK_SERVICE)
         config = self.plane.token_kubeconfig("webhook", token)
-        usual = {"GPUFENCE_CLUSTER": "auto", "GPUFENCE_DEFAULT_CARD": "", "KUBECONFIG": str(config)}
+        usual = {
+            "GPUFENCE_CLUSTER": "auto",
+            "GPUFENCE_DEFAULT_CARD": "",
+            "GPUFENCE_API_DEADLINE_SECONDS": f"{HOOK_SECONDS - 5}",
+            "KUBECONFIG": str(config),
+        }
         return Webhook(self.tls_dir, self.authority.client_context(), **(usual | settings))
 
-    def register(self, port: int, authority: Authority | None = None) -> None:
+    @contextmanager
+    def calling(
+        self, port: int, calls: Callable[[], float], *, patiently: bool = True
+    ) -> Iterator[None]:
         """
-        Let the API server call a port of this machine, and wait until it does.
+        Let the API server call a port of this machine, from when it surely does to the block's end.
+
+        Unless it is to wait `patiently`, it waits as long as the manifests say.
         """
-        item = configuration(port, authority or self.authority)
-        self._apply(item)
+        self._apply(configuration(port, self.authority, HOOK_SECONDS if patiently else None))
+        try:
+            self.wait_for_hooks(calls)
+            yield
+        finally:
+            self.unregister()
 
     def unregister(self) -> None:
         try:
@@ -202,9 +218,10 @@ class Site:
         self.plane.kubectl(*command, stdin=json.dumps(item))
 
 
-def configuration(port: int, authority: Authority) -> dict[str, Any]:
+def configuration(port: int, authority: Authority, seconds: int | None = None) -> dict[str, Any]:
     """
-    Return the webhook configuration as it is shipped, with a URL in place of the Service.
+    Return the webhook configuration as it is shipped, with a URL in place of the Service, and
+    another timeout if there is one.
     """
     (item,) = [each for each in manifests() if each["kind"] == "MutatingWebhookConfiguration"]
     for hook in item["webhooks"]:
@@ -213,6 +230,7 @@ def configuration(port: int, authority: Authority) -> dict[str, Any]:
             "url": f"https://127.0.0.1:{port}{path}",
             "caBundle": base64.b64encode(authority.pem).decode(),
         }
+        hook["timeoutSeconds"] = seconds or hook["timeoutSeconds"]
     return item
 
 

@@ -25,11 +25,11 @@ def front(
     """
     Lend a webhook that misbehaves, in the place of ours.
     """
-    with Front(tmp_path_factory.mktemp("front"), authority.leaf()) as running:
-        site.register(running.port)
-        site.wait_for_hooks(lambda: running.calls)
+    with (
+        Front(tmp_path_factory.mktemp("front"), authority.leaf()) as running,
+        site.calling(running.port, lambda: running.calls, patiently=False),
+    ):
         yield running
-        site.unregister()
 
 
 @pytest.fixture

@@ -23,15 +23,12 @@ def test_a_webhook_killed_between_two_requests_stops_nobody(site: Site) -> None:
     """
     The kept connection breaks, and the pod that would have used it is made at once.
     """
-    with site.webhook() as webhook:
-        site.register(webhook.port)
-        site.wait_for_hooks(lambda: calls(webhook))
+    with site.webhook() as webhook, site.calling(webhook.port, lambda: calls(webhook)):
         with site.namespace("cap") as name:
             first = site.create(name, objects.gpu_pod("first"))
         webhook.kill()
 
         assert_made_and_bound(site, seconds=0)
-    site.unregister()
 
     assert names.INJECTED in annotations_of(first)
 
@@ -44,9 +41,8 @@ def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: Site) -> None:
         site.webhook(GPUFENCE_API_DEADLINE_SECONDS="0.2") as webhook,
         site.gpu_node("fault-t4", 15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))),
         site.namespace("cap", gpufence_memory="2Gi") as name,
+        site.calling(webhook.port, lambda: calls(webhook)),
     ):
-        site.register(webhook.port)
-        site.wait_for_hooks(lambda: calls(webhook))
         site.plane.stop_api_server()
         known = webhook.post("/v1/pods/cap", gpu_review(name))[1]
         unknown = webhook.post("/v1/pods/cap", gpu_review("of-a-minute-ago"))[1]
@@ -57,7 +53,6 @@ def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: Site) -> None:
         site.plane.start_api_server()
         site.wait_for_hooks(lambda: calls(webhook))
         after = site.create(name, objects.gpu_pod("after"))
-        site.unregister()
 
     assert b'"patch"' in known
     assert b'"patch"' in unknown
@@ -70,14 +65,14 @@ def test_without_any_node_the_plan_says_what_is_missing(site: Site) -> None:
     """
     Before the first GPU node has joined, the pod is made and told that no card is known.
     """
-    with site.webhook() as webhook:
-        site.register(webhook.port)
-        site.wait_for_hooks(lambda: calls(webhook))
-        with site.namespace("cap") as name:
-            found = annotations_of(
-                site.create(name, objects.gpu_pod("early", nodeSelector={"joins": "later"}))
-            )
-        site.unregister()
+    with (
+        site.webhook() as webhook,
+        site.calling(webhook.port, lambda: calls(webhook)),
+        site.namespace("cap") as name,
+    ):
+        found = annotations_of(
+            site.create(name, objects.gpu_pod("early", nodeSelector={"joins": "later"}))
+        )
 
     assert 0 == len([key for key in found if key == names.NODE])
     assert "card" in found[names.WARNINGS]
@@ -92,12 +87,9 @@ def test_a_namespace_of_the_same_apply_is_known(site: Site) -> None:
     pod["metadata"]["namespace"] = name
     items = [objects.namespace(name, "cap", gpufence_memory="2Gi"), pod]
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    with site.webhook() as webhook:
-        site.register(webhook.port)
-        site.wait_for_hooks(lambda: calls(webhook))
+    with site.webhook() as webhook, site.calling(webhook.port, lambda: calls(webhook)):
         site.plane.kubectl("apply", "-f", "-", stdin=manifest)
         found = annotations_of(site.pod(name, "trainer"))
-        site.unregister()
     site.plane.kubectl("delete", "namespace", name, "--wait=false")
 
     assert "2048Mi" == json.loads(found[names.PLAN])["limit"]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.http.webhook.process import Webhook
     from tests.integration.webhook.site import Site
 
+pytestmark = pytest.mark.usefixtures("webhook")  # whichever test comes first
+
 T4 = objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))
 T4_NODE = "rewriting-t4"
 HERE = {"kubernetes.io/hostname": T4_NODE}

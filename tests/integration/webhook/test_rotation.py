@@ -40,10 +40,9 @@ def test_no_admission_is_lost_while_certificates_change(site: Site) -> None:
     with (
         site.webhook(GPUFENCE_TLS_POLL_SECONDS="0.05") as webhook,
         site.namespace("cap") as name,
+        site.calling(webhook.port, lambda: calls(webhook)),
         ThreadPoolExecutor(CREATORS) as pool,
     ):
-        site.register(webhook.port)
-        site.wait_for_hooks(lambda: calls(webhook))
         before = site.fail_opens()
         creators = [pool.submit(create, name) for _ in range(CREATORS)]
         try:
@@ -54,7 +53,6 @@ def test_no_admission_is_lost_while_certificates_change(site: Site) -> None:
         finally:
             over.set()
         rewritten = [each for creator in creators for each in creator.result()]
-        site.unregister()
 
         assert before == site.fail_opens()
 

@@ -17,7 +17,7 @@ from agent.pods import Ground, read_pod_on_node
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode, highest_mode
-from kube import KubeError, NotFoundError, UnreachableError, core
+from kube import KubeError, NotFoundError, ReplyError, UnreachableError, core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,7 +76,8 @@ class Acts:
             pod = self._look(verdict, clients, asking)
             result = pod if isinstance(pod, Result) else self._ask(verdict, pod, clients, asking)
         except GpufenceError as error:
-            result = Result(Answer.FAILED, detail=str(error))
+            after = error.retry_after_seconds if isinstance(error, ReplyError) else None
+            result = Result(Answer.FAILED, after or 0.0, str(error))
         pod_name = f"{verdict.pod.namespace}/{verdict.pod.name}"
         _log.info("%s of %s: %s %s", verdict.action, pod_name, result.answer, result.detail)
         return result

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 REMEDY = (
-    "apply deploy/base/agent/rbac.yaml on Kubernetes 1.36 and later, or the overlay with plain "
-    "rights on an older one, and check GPUFENCE_NODE and GPUFENCE_IMPERSONATION"
+    "apply deploy/base on Kubernetes 1.36 and later, deploy/overlays/kubernetes-1.30 on an older "
+    "one, and check GPUFENCE_NODE and GPUFENCE_IMPERSONATION"
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent.cluster.acts import Acts, Clients
 from agent.cluster.identity import REMEDY, find_identity
@@ -21,7 +21,7 @@ from agent.model.decision import Action
 from kube import ForbiddenError, KubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from agent.cluster.keep import Words
     from agent.cluster.settings import ClusterSettings
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kube import Client
 
 _log = logging.getLogger(__name__)
+_NOBODY: Final[Mapping[str, Words]] = {}
 
 
 class AgentCluster:
@@ -106,13 +107,17 @@ class AgentCluster:
         return self._acts.carry_out(verdict, Clients(self._client, self._acting))
 
     def _sources(self) -> Sources:
-        watches = self._watches
+        """
+        Put together what is known; nobody is fenced before the last part of it, or a pod would be
+        held to a limit in the wrong unit, or be told that it has none.
+        """
+        watches, seen = self._watches, self._publisher.seen
         return Sources(
             pods=watches.pods,
-            namespaces=watches.namespaces,
+            namespaces=watches.namespaces if watches.complete and seen is not None else _NOBODY,
             node=watches.node,
             highest=watches.highest,
-            seen=self._publisher.seen,
+            seen=seen,
         )
 
     def _ground(self, words: Words, highest: Mode) -> Ground:

@@ -13,7 +13,8 @@ from agent.cluster.keep import keep_node
 from agent.cluster.units import cards_said, differ, reckon
 from gpufence import names
 from gpufence.cards import write_cards
-from kube import KubeError, PatchType, core
+from gpufence.errors import GpufenceError
+from kube import PatchType, core
 
 if TYPE_CHECKING:
     from agent.cluster.settings import ClusterSettings
@@ -66,7 +67,7 @@ class Publisher:
                 return
             try:
                 wrote = self._round(client, watches)
-            except KubeError as error:
+            except GpufenceError as error:
                 failures += 1
                 self._news.set()
                 pause = self._settings.backoff.delay_seconds(failures, random.random())  # noqa: S311 (spreads load, guards nothing)

@@ -63,6 +63,18 @@ class Watches:
         return self.nodes.items.get(self._settings.node, _NO_NODE)
 
     @property
+    def complete(self) -> bool:
+        """
+        Tell whether everything has been read once, so that no part is taken for absent.
+        """
+        return (
+            self._pods.known
+            and self._namespaces.known
+            and self._policies.known
+            and self.nodes.known
+        )
+
+    @property
     def highest(self) -> Mode:
         """
         Return what the kill switch allows; until it has been read, and without it, no evictions.

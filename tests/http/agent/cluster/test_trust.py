@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.cluster import Identity, Impersonation
+from agent.cluster import AgentCluster, Identity, Impersonation
+from agent.events import Create, Notice, Regarding
 from gpufence.mode import Mode
-from kube import WatchSettings
+from kube import ClientSettings, WatchSettings, connect
 from tests.http.agent.cluster.builders import (
+    CARDS,
+    NAMESPACE,
     NAMESPACES,
     NODES,
     PODS,
@@ -23,12 +26,15 @@ from tests.http.agent.cluster.builders import (
     pod,
     policy,
     refusal,
+    settings,
     this_node,
     wait_for,
 )
-from tests.http.kube.server import cut
+from tests.http.kube.server import cut, reply
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.http.kube.server import ApiServer
 
 FORBIDDEN = refusal(403, "Forbidden")
@@ -75,7 +81,7 @@ def test_nobody_may(server: ApiServer) -> None:
     """
     server.on(f"GET {PODS}", FORBIDDEN)
     with agent_of(server, wait=False, impersonation=Impersonation.AUTO) as agent:
-        wait_for(lambda: "rbac.yaml" in agent.status().trouble, agent)
+        wait_for(lambda: "deploy/base" in agent.status().trouble, agent)
         before = agent.status()
         server.on(f"GET {PODS}", listing(pod()))
         wait_for(lambda: agent.pods().fresh, agent)
@@ -105,6 +111,7 @@ def test_no_kill_switch(server: ApiServer) -> None:
     """
     server.on(f"GET {POLICIES}", listing())
     with agent_of(server) as agent:
+        agent.publish(CARDS)
         modes = {item.mode for item in agent.pods().by_uid.values()}
         highest = agent.status().highest
 
@@ -149,6 +156,57 @@ def test_quiet_watches_are_opened_anew(server: ApiServer) -> None:
         fresh = agent.pods().fresh
 
     assert fresh
+
+
+def test_nobody_is_fenced_before_the_cards_are_known(server: ApiServer) -> None:
+    """
+    Pods have no mode until the cards are known, since they would seem to have no limit.
+    """
+    with agent_of(server) as agent:
+        (before,) = agent.pods().by_uid.values()
+        agent.publish(CARDS)
+        (after,) = agent.pods().by_uid.values()
+
+    assert before.mode is None
+    assert (Mode.EVICT, ["GPU-0"]) == (after.mode, list(after.limits))
+
+
+@pytest.mark.parametrize("path", [NODES, POLICIES])
+def test_nobody_is_fenced_before_the_words_are_known(server: ApiServer, path: str) -> None:
+    """
+    Pods have no mode until the node's units and the kill switch are known.
+    """
+    server.on(f"GET {path}", refusal(503))
+    with agent_of(server, wait=False) as agent:
+        agent.publish(CARDS)
+        wait_for(lambda: bool(agent.pods().by_uid), agent)
+        server.wait_for(f"WATCH {NAMESPACES}", 1)
+        (before,) = agent.pods().by_uid.values()
+
+    assert before.mode is None
+
+
+def test_tokens_are_read_again(server: ApiServer, tmp_path: Path) -> None:
+    """
+    A token that the kubelet has renewed is used for what comes next, as the node too.
+    """
+    token = tmp_path / "token"
+    token.write_text("one")
+    reading = ClientSettings(server=server.url, token_file=token, token_period_seconds=0.0)
+    server.on(f"POST {NAMESPACE}/events", reply({}))
+    agent = AgentCluster(connect(reading), settings())
+    agent.start()
+    try:
+        wait_for(lambda: agent.pods().fresh, agent)
+        token.write_text("two")
+        about = Regarding("v1", "Pod", "team-a", "train-1", "u")
+        agent.write([Create(1, Notice("GPUMemoryEvicted", about, "too much"))])
+        (seen,) = server.wait_for(f"POST {NAMESPACE}/events", 1)
+    finally:
+        agent.close()
+
+    assert "Bearer one" == server.seen(f"WATCH {PODS}")[0].headers["authorization"]
+    assert "Bearer two" == seen.headers["authorization"]
 
 
 def test_an_unreadable_pod(server: ApiServer) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _CHUNK: Final = 65536
 _MOST_BYTES: Final = 16 * 2**20
 _KILL_SECONDS: Final = 0.2
+_EXIT_SECONDS: Final = 1.0
 _END_SECONDS: Final = 2.0
 
 
@@ -149,7 +150,7 @@ class Child:
         """
         Say how a child ended that has closed its end of the pipe.
         """
-        if not self._gone(_KILL_SECONDS):
+        if not self._gone(_EXIT_SECONDS):
             self._process.kill()
             return "it closed its pipe"
         code = self._process.returncode

@@ -14,12 +14,22 @@ from gpufence.quantity import GIB, MIB
 
 if TYPE_CHECKING:
     from agent.model.sample import GpuProcess
-    from agent.nvml.settings import SamplerSettings
 
 UNCHARGED_BYTES: Final = GIB
 """
 More memory than a card uses when nobody holds any, beside what is reserved.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """
+    How often lists are renewed; the settings say why.
+    """
+
+    interval_seconds: float
+    list_seconds: float
+    moved_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +48,7 @@ class Listing:
     again: bool = False
 
 
-def list_is_due(
-    last: Listing | None, used_bytes: int | None, now: float, settings: SamplerSettings
-) -> bool:
+def list_is_due(last: Listing | None, used_bytes: int | None, now: float, pace: Pace) -> bool:
     """
     Tell whether a card that is no suspect needs a new list in this sample.
 
@@ -49,11 +57,11 @@ def list_is_due(
     """
     if last is None or last.again:
         return True
-    if now - last.asked_at + settings.interval_seconds / 2 >= settings.list_seconds:
+    if now - last.asked_at + pace.interval_seconds / 2 >= pace.list_seconds:
         return True
     if used_bytes is None or last.used_bytes is None:
         return (used_bytes is None) != (last.used_bytes is None)
-    return abs(used_bytes - last.used_bytes) > settings.moved_bytes
+    return abs(used_bytes - last.used_bytes) > pace.moved_bytes
 
 
 def new_listing(

@@ -10,7 +10,7 @@ from agent.clock import boottime
 from agent.model.sample import CardSample, Sample
 from agent.nvml.channel import Child
 from agent.nvml.faults import sentence
-from agent.nvml.listing import Listing, list_is_due, new_listing
+from agent.nvml.listing import Listing, Pace, list_is_due, new_listing
 from agent.nvml.protocol import Ask, Counted, Failure, Listed, Looked, Question
 from agent.nvml.session import Session
 from agent.nvml.sights import Sight, sights
@@ -52,6 +52,7 @@ class Sampler:
     ) -> None:
         self._settings = settings
         self._clock = clock
+        self._pace = Pace(settings.interval_seconds, settings.list_seconds, settings.moved_bytes)
         self._session = Session(settings, start, clock)
         self._count: int | None = None
         self._known: dict[str, Card] = {}
@@ -136,7 +137,7 @@ class Sampler:
 
     def _is_due(self, sight: Sight, now: float) -> bool:
         used = None if sight.memory is None else sight.memory.used_bytes
-        return list_is_due(self._listings.get(sight.card.uuid), used, now, self._settings)
+        return list_is_due(self._listings.get(sight.card.uuid), used, now, self._pace)
 
     def _why(self, question: Question, answer: Answer | None) -> str:
         """

@@ -8,13 +8,12 @@ import pytest
 
 from agent.model.sample import GpuProcess, ProcessList
 from agent.nvml.faults import Code
-from agent.nvml.listing import UNCHARGED_BYTES, Listing, list_is_due, new_listing
+from agent.nvml.listing import UNCHARGED_BYTES, Listing, Pace, list_is_due, new_listing
 from agent.nvml.protocol import Failure
-from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB, MIB
 from tests.unit.agent.nvml.builders import listed, memory
 
-SETTINGS = SamplerSettings()
+PACE = Pace(interval_seconds=1.0, list_seconds=10.0, moved_bytes=64 * MIB)
 NOW = 100.0
 
 
@@ -43,21 +42,21 @@ def test_a_list_is_due_by_movement_or_age(
     """
     More than 64 MiB up or down since the last list, or the last list ten seconds ago.
     """
-    assert due == list_is_due(last(used_before, age), used, NOW, SETTINGS)
+    assert due == list_is_due(last(used_before, age), used, NOW, PACE)
 
 
 def test_a_first_list_is_due() -> None:
     """
     A card that was never listed is listed at once.
     """
-    assert list_is_due(None, 0, NOW, SETTINGS)
+    assert list_is_due(None, 0, NOW, PACE)
 
 
 def test_a_failed_list_is_due_again() -> None:
     """
     An attempt that may succeed when repeated is repeated.
     """
-    assert list_is_due(last(again=True), 0, NOW, SETTINGS)
+    assert list_is_due(last(again=True), 0, NOW, PACE)
 
 
 def test_the_lists_are_merged() -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from kube import ClientSettings, connect
+from kube import ClientSettings, connect, core
 from tests.integration.agent.cluster.site import Site
 
 if TYPE_CHECKING:
@@ -42,6 +42,17 @@ def site(bare: Site) -> Site:
 def cluster(site: Site) -> Iterator[AgentCluster]:
     with site.cluster() as running:
         yield running
+
+
+@pytest.fixture
+def namespace(bare: Site) -> Iterator[str]:
+    """
+    A namespace that nobody else uses, made without the time that kubectl takes to start.
+    """
+    name = f"test-{uuid4().hex[:8]}"
+    bare.admin.post(core("namespaces"), {"metadata": {"name": name}})
+    yield name
+    bare.admin.delete(core("namespaces", name))
 
 
 @pytest.fixture

@@ -1,0 +1,245 @@
+"""
+Every installation that we describe is one that an API server takes, and gives back entirely.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from gpufence import names
+from tests.manifests.objects import BASE, COMPONENTS, DEPLOY, ROOT, components
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from simulator.controlplane import ControlPlane
+
+pytestmark = pytest.mark.timeout(300)  # the first test pays for the installation
+
+Objects = dict[tuple[str, str], dict[str, Any]]
+STRICT = ("--validate=strict", "--warnings-as-errors")
+TRANSIENT = re.compile(r"^(event|lease|controllerrevision|endpoints|endpointslice)")
+INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+CLEARING = INSTALL.partition("\n## Removing\n")[2]
+WAY = INSTALL.partition("\n## From nothing to evictions")[2].partition("\n## ")[0]
+TEAM = "team-a"
+# Those that are for different clusters, or for no real one, are not for the same installation; and
+# with cert-manager there would be no Secrets of ours to look at.
+APART = {"gke", "gpushare", "default-runtime", "simulated", "cert-manager"}
+TOGETHER = [name for name in components() if name not in APART]
+
+
+def inventory(plane: ControlPlane) -> set[str]:
+    """
+    Name every object of the cluster but those that come and go by themselves.
+    """
+    kinds = plane.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+    found = plane.kubectl(
+        *("get", ",".join(kinds), "--all-namespaces", "--ignore-not-found"),
+        *("-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name", "--no-headers"),
+    ).stdout
+    lines = {" ".join(line.split()) for line in found.lower().splitlines()}
+    return {line for line in lines if line and not TRANSIENT.match(line)}
+
+
+def kustomization(folder: Path, names_of_components: list[str], **more: Any) -> Path:
+    """
+    Write what docs/install.md asks an operator to write.
+    """
+    said = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [os.path.relpath(BASE, folder)],
+        "components": [os.path.relpath(COMPONENTS / name, folder) for name in names_of_components],
+        **more,
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    return folder
+
+
+def rendered(plane: ControlPlane, folder: Path) -> Objects:
+    items = yaml.safe_load_all(plane.kubectl("kustomize", str(folder)).stdout)
+    return {(item["kind"], item["metadata"]["name"]): item for item in items}
+
+
+def commands(section: str) -> list[str]:
+    """
+    Return the shell commands of a part of the documentation, one for each block.
+    """
+    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+
+def run_documented(plane: ControlPlane, script: str) -> None:
+    """
+    Run a block of the documentation as its reader would.
+    """
+    path = f"{plane.kubectl_path.parent}:{os.environ['PATH']}"
+    subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env={"PATH": path, "KUBECONFIG": str(plane.kubeconfig()), "HOME": str(plane.folder)},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@dataclass(frozen=True)
+class Story:
+    """
+    What was seen from the first command to the last, in one installation for all tests.
+    """
+
+    before: set[str]
+    namespace: str
+    switch: str
+    diff: subprocess.CompletedProcess[str]
+    secret: str
+    between: set[str]
+    after: set[str]
+
+
+@pytest.fixture(scope="module")
+def story(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """
+    Install by the five commands, install again, add what goes together, and remove it all.
+    """
+    before = inventory(plane)
+    plane.kubectl("create", "namespace", TEAM)
+    for line in five_commands():
+        plane.kubectl(*shlex.split(line)[1:])
+    where = ("-n", names.SYSTEM_NAMESPACE)
+    patch = '{"data":{"tls.crt":"eA=="}}'
+    plane.kubectl("patch", "secret", names.TLS_SECRET, *where, "-p", patch)
+    switch = plane.kubectl("get", "configmap", names.POLICY_CONFIGMAP, *where, "-o", "yaml").stdout
+    diff = plane.kubectl("diff", "-k", str(BASE), check=False)
+    folder = str(kustomization(tmp_path_factory.mktemp("mine"), TOGETHER))
+    plane.kubectl("apply", "-k", folder, *STRICT)
+    namespace = plane.kubectl("get", "namespace", TEAM, "-o", "yaml").stdout
+    secret = plane.kubectl("get", "secret", names.TLS_SECRET, *where, "-o", "yaml").stdout
+    between = inventory(plane)
+    plane.kubectl("delete", "-k", folder, "--timeout=50s")
+    plane.kubectl("delete", "namespace", TEAM, "--timeout=50s")
+    return Story(before, namespace, switch, diff, secret, between, inventory(plane))
+
+
+@pytest.fixture(scope="module")
+def namespace(plane: ControlPlane, story: Story) -> str:
+    """
+    Lend the namespace, without which a dry run of what lives in it is not possible.
+    """
+    assert story.before
+    plane.kubectl("apply", "-f", str(BASE / "system" / "namespace.yaml"))
+    return names.SYSTEM_NAMESPACE
+
+
+def five_commands() -> list[str]:
+    (script,) = commands(WAY)
+    return script.replace("TEAM", TEAM).replace("deploy/", f"{DEPLOY}/").splitlines()
+
+
+@pytest.fixture(scope="module")
+def base(plane: ControlPlane) -> Objects:
+    return rendered(plane, BASE)
+
+
+def test_an_api_server_takes_the_base_without_a_word(plane: ControlPlane, namespace: str) -> None:
+    """
+    Every object passes the API server's own validation, and nothing is warned about.
+    """
+    told = plane.kubectl("apply", "-k", str(BASE), "--dry-run=server", *STRICT)
+
+    assert "" == told.stderr
+    assert f"namespace/{namespace}" in told.stdout
+
+
+@pytest.mark.parametrize("name", components())
+def test_an_api_server_takes_an_overlay_without_a_word(
+    plane: ControlPlane, namespace: str, base: Objects, name: str
+) -> None:
+    """
+    The same holds for whatever an overlay brings or has otherwise than the base.
+    """
+    overlay = rendered(plane, DEPLOY / "overlays" / name)
+    other = [item for key, item in overlay.items() if item != base.get(key)]
+    listed = {"apiVersion": "v1", "kind": "List", "items": other}
+    command = ("apply", "-f", "-", "--dry-run=server", *STRICT)
+    told = plane.kubectl(*command, stdin=json.dumps(listed))
+
+    assert namespace
+    assert "" == told.stderr
+    assert len(other) == len(told.stdout.splitlines()) > 0
+
+
+def test_five_commands_lead_to_evictions(story: Story) -> None:
+    """
+    The documented way ends with a namespace and a kill switch that let agents evict.
+    """
+    assert 5 == len(five_commands())
+    assert f"{names.MODE}: evict" in story.namespace
+    assert f"{names.POLICY_MAX_MODE}: evict" in story.switch
+
+
+def test_what_is_installed_can_be_installed_again(story: Story) -> None:
+    """
+    A second run would change nothing.
+    """
+    assert (0, "") == (story.diff.returncode, story.diff.stdout)
+
+
+def test_certificates_stay_through_an_upgrade(story: Story) -> None:
+    """
+    Applying manifests that say nothing of the Secrets' data leaves it.
+    """
+    assert "tls.crt: eA==" in story.secret
+
+
+def test_everything_is_given_back(story: Story) -> None:
+    """
+    After an installation with all components that go together, and its removal, nothing is left.
+    """
+    assert f"namespace <none> {names.SYSTEM_NAMESPACE}" in story.between - story.before
+    assert set() == story.after - story.before
+
+
+def test_documented_commands_clear_the_rest(plane: ControlPlane, story: Story) -> None:
+    """
+    What the documentation says about annotations and labels that are left takes all of them away.
+    """
+    assert story.before
+    word, kept = "gpufence.io/plan=x", "example.com/gpufence.io-like=x"
+    plane.kubectl("create", "namespace", "left")
+    plane.kubectl("label", "namespace", "left", f"{names.MODE}=cap")
+    plane.kubectl("create", "-f", "-", stdin=_node("left"))
+    plane.kubectl("annotate", "node", "left", f"{names.CARDS}=x", kept)
+    plane.kubectl("wait", "--for=create", "serviceaccount/default", "-n", "left", "--timeout=30s")
+    plane.kubectl("run", "left", "-n", "left", "--image=none", f"--annotations={word}")
+    plane.kubectl("annotate", "pod", "left", "-n", "left", "env.gpufence.io/s0=0.5", kept)
+
+    _, *scripts = commands(CLEARING)
+    for script in scripts:
+        run_documented(plane, script)
+    shown = [
+        plane.kubectl("get", kind, "left", "-n", "left", "-o", "yaml").stdout
+        for kind in ("pod", "node", "namespace")
+    ]
+    plane.kubectl("delete", "node/left", "namespace/left", "--wait=false")
+
+    assert 2 == len(scripts)
+    assert not [
+        text for text in shown if re.search(r"^ *(env\.)?gpufence\.io/", text, re.MULTILINE)
+    ]
+    assert 2 == sum(kept.partition("=")[0] in text for text in shown)
+
+
+def _node(name: str) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})

@@ -36,7 +36,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("gpufence/share.py", "kube.client", "gpufence imports nothing of ours"),
         ("webhook/__init__.py", "agent", "The programs never import each other"),
         ("agent/__init__.py", "kubernetes", "Only kube.kubeconfig knows the Kubernetes client"),
-        ("certs/__init__.py", "pynvml", "Only the agent knows NVML"),
+        ("certs/__init__.py", "pynvml", "Only agent.nvml knows NVML"),
         ("agent/__init__.py", "fastapi", "Only the webhook knows the web framework"),
         ("simulator/__init__.py", "cryptography", "Only certs and webhook.tls know cryptography"),
         ("kube/__init__.py", "certs", "kube knows the words but none of the programs"),

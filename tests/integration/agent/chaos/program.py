@@ -1,0 +1,121 @@
+"""
+The agent as a process that is killed and started again at will, and the child that measures for it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from tests.integration.controlplane.observing import eventually
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+
+    from tests.integration.agent.program.process import AgentProcess, Line
+
+PATIENCE_SECONDS = 30.0
+CHILD = "agent.nvml"
+
+
+class Agent:
+    """
+    One agent after another, for as long as the block lasts; `make` starts one.
+    """
+
+    def __init__(self, make: Callable[[], AgentProcess]) -> None:
+        self._make = make
+        self._run: AgentProcess | None = None
+        self._earlier: list[Line] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._run is not None:
+            self._run.__exit__(None, None, None)
+
+    @property
+    def lines(self) -> list[Line]:
+        """
+        The log of all runs.
+        """
+        return self._earlier + ([] if self._run is None else self._run.lines)
+
+    def start(self) -> None:
+        """
+        Start it; it is not waited for.
+        """
+        self._run = self._make()
+
+    def kill(self) -> None:
+        """
+        End it without a word; its child ends by itself.
+        """
+        if self._run is not None:
+            self._run.kill()
+            self._earlier += self._run.lines
+            self._run = None
+
+    def children(self) -> list[int]:
+        """
+        Find the processes that measure for the agent.
+        """
+        if self._run is None:
+            return []
+        pid = self._run.process.pid
+        everybody = [int(item.name) for item in Path("/proc").iterdir() if item.name.isdecimal()]
+        return [item for item in everybody if _parent(item) == pid and CHILD in _command(item)]
+
+    def signal_child(self, number: signal.Signals) -> list[int]:
+        """
+        Send the measuring child a signal, and return which it was.
+        """
+        children = self.children()
+        for pid in children:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return children
+
+    def memory(self) -> int:
+        """
+        Add up what the agent and its child hold, in bytes; nothing while it does not run.
+        """
+        if self._run is None:
+            return 0
+        return sum(_memory(pid) for pid in (self._run.process.pid, *self.children()))
+
+    def wait_until_gone(self, pids: list[int]) -> None:
+        """
+        Wait until none of these processes is left and the agent has a child again.
+        """
+        back = eventually(
+            lambda: not set(pids) & set(self.children()) and bool(self.children()),
+            PATIENCE_SECONDS,
+        )
+
+        assert back, f"no new child: {self.lines[-20:]}"
+
+
+def _parent(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return ""
+
+
+def _memory(pid: int) -> int:
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    return 0

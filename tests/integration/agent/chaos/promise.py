@@ -1,0 +1,203 @@
+"""
+PURE. The reference model: what the agent has promised, held against what really happened.
+
+It shares nothing with the agent's own judge. It does not follow the agent's samples but knows the
+truth at every moment, so it leaves as much room as two samples leave between them: an eviction is
+false if not even with that room the pod can have been over its limit for the hold, a violation is
+missed if the pod was over it without a break for longer than was promised, while nothing stood in
+the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.integration.agent.chaos.spans import Span, fullest, widened, without
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.agent.chaos.truth import History, Life, Start
+
+
+LOOK_SECONDS = 0.15
+"""
+How exactly the truth is known, which is looked at ten times a second.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """
+    The agent's settings, and what they promise.
+
+    `decided_seconds` is the most that may pass from a decision to its eviction, the second look and
+    the request; `spare_seconds` is for a machine that has other things to do.
+    """
+
+    interval_seconds: float
+    list_seconds: float
+    hold_seconds: float
+    short_hold_seconds: float
+    grace_seconds: float
+    decided_seconds: float = 2.0
+    spare_seconds: float = 2.0
+
+    @property
+    def smear_seconds(self) -> float:
+        """
+        Return how far a sample may carry beyond what it saw: as long as samples count as adjacent.
+        """
+        return 3 * self.interval_seconds
+
+    def longest(self, hold_seconds: float) -> float:
+        """
+        Return the longest a violation may last: until listed, confirmed, held, and decided.
+        """
+        looks = self.list_seconds + 3 * self.interval_seconds
+        return looks + hold_seconds + 0.2 + self.spare_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """
+    The answer: sentences about what went wrong, and how much there was to get wrong.
+
+    `violations` had to end in an eviction, `latest` is the longest that one of them lasted.
+    """
+
+    false: tuple[str, ...]
+    missed: tuple[str, ...]
+    evictions: int
+    violations: int
+    latest: float
+
+
+def findings(history: History, promise: Promise) -> Findings:
+    """
+    Hold everything against the promise.
+    """
+    lives = history.lives.values()
+    evicted = [life for life in lives if life.evicted is not None]
+    false = [why for life in evicted for why in _false(life, history, promise)]
+    waited = [item for life in lives for item in _violations(life, history, promise)]
+    missed = [
+        f"{life.words.name} was over its limit on card {card} for {piece.seconds:.1f} s from"
+        f" second {piece.since:.1f}; promised were {longest:.1f} s"
+        for life, card, piece, longest in waited
+        if piece.seconds > longest
+    ]
+    answered = [item for item in waited if item[0].evicted is not None]
+    return Findings(
+        false=tuple(false),
+        missed=tuple(missed),
+        evictions=len(evicted),
+        violations=len(answered) + len(missed),
+        latest=max((piece.seconds for _, _, piece, _ in answered), default=0.0),
+    )
+
+
+def _false(life: Life, history: History, promise: Promise) -> Iterator[str]:
+    window = life.evicted
+    if window is None:
+        return
+    who = f"{life.words.name}, evicted at second {window.since:.1f},"
+    if not life.words.fenced:
+        yield f"{who} may never be evicted"
+    decided = Span(window.since - promise.decided_seconds, window.until)
+    for blind in history.blind:
+        begin = blind.span.since + promise.decided_seconds
+        if blind.forbids and begin < window.since and window.until < blind.span.until:
+            yield f"{who} went though {blind.why}"
+    for start in history.starts:
+        if start.stopped_at + promise.decided_seconds < window.since and window.until < start.at:
+            yield f"{who} went while nobody was to go"
+        if start.at <= window.since and window.until < start.at + start.pause_seconds:
+            yield f"{who} went in the pause after the start at {start.at:.1f}"
+    if not (_due_by_hold(life, history, promise, decided) or _due(life, history, promise, decided)):
+        yield f"{who} had not been over its limit for long enough: {life.over} {life.pressing}"
+
+
+def _due_by_hold(life: Life, history: History, promise: Promise, decided: Span) -> bool:
+    """
+    Tell whether the pod can have been over its limit for the hold, its grace left out.
+
+    Counting began anew with the last start before.
+    """
+    if not life.words.injected or life.first_use is None:
+        return False
+    first = max([life.first_use, *(start.at for start in _before(history, decided))])
+    from_ = first + promise.grace_seconds - promise.interval_seconds
+    hold = promise.hold_seconds
+    return any(
+        fullest(_room(spans, history, from_), decided, hold, promise.smear_seconds) >= hold
+        for spans in life.over.values()
+    )
+
+
+def _due(life: Life, history: History, promise: Promise, decided: Span) -> bool:
+    """
+    Tell whether the pod can have pressed a neighbour on a short card for the short hold.
+    """
+    from_ = max([0.0, *(start.at for start in _before(history, decided))])
+    hold = promise.short_hold_seconds
+    return any(
+        fullest(_room(spans, history, from_), decided, hold, promise.smear_seconds) >= hold
+        for spans in life.pressing.values()
+    )
+
+
+def _before(history: History, decided: Span) -> list[Start]:
+    return [start for start in history.starts if start.at <= decided.since]
+
+
+def _room(spans: list[Span], history: History, from_: float) -> list[Span]:
+    """
+    Count for the agent what the observer did not see, and how exactly it knows the rest.
+    """
+    unseen = [
+        fog
+        for fog in history.fog
+        if any(span.since <= fog.until and fog.since <= span.until for span in spans)
+    ]
+    return widened([*spans, *unseen], LOOK_SECONDS, from_)
+
+
+def _violations(
+    life: Life, history: History, promise: Promise
+) -> Iterator[tuple[Life, int, Span, float]]:
+    """
+    Yield every stretch of a violation that was in plain sight, with the longest it may last.
+    """
+    words = life.words
+    if not words.fenced or not words.injected or words.shielded or life.first_use is None:
+        return
+    ends = [life.left_at, None if life.evicted is None else life.evicted.since]
+    end = min((at for at in ends if at is not None), default=float("inf"))
+    for card, spans in life.over.items():
+        quiet = [*_in_the_way(history, card), *_graces(life, history, promise)]
+        for span in spans:
+            whole = Span(span.since, min(span.until, end))
+            for piece in without(whole, quiet):
+                yield life, card, piece, promise.longest(promise.hold_seconds)
+    for card, spans in life.pressing.items():
+        for span in spans:
+            whole = Span(span.since, min(span.until, end))
+            for piece in without(whole, _in_the_way(history, card)):
+                yield life, card, piece, promise.longest(promise.short_hold_seconds)
+
+
+def _in_the_way(history: History, card: int) -> list[Span]:
+    blind = [item.span for item in history.blind if item.card in {None, card}]
+    starts = [Span(item.stopped_at, item.ready_at) for item in history.starts]
+    leaving = history.leaving.get(card, [])
+    return [*blind, *starts, *history.fog, *history.suspended, *leaving]
+
+
+def _graces(life: Life, history: History, promise: Promise) -> list[Span]:
+    """
+    Return the pod's grace, which begins anew with every start.
+    """
+    since = [life.first_use or 0.0, *(start.ready_at for start in history.starts)]
+    return [Span(at, at + promise.grace_seconds) for at in since if at >= (life.first_use or 0.0)]

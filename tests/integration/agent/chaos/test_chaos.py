@@ -1,0 +1,111 @@
+"""
+Whatever happens: nobody is evicted wrongly, nobody who must go stays, and memory stays what it is.
+
+The seed names a whole plan. `GPUFENCE_CHAOS_SEED` plays one again, `GPUFENCE_CHAOS_SECONDS` sets
+the length of the long run. The times of the agent are a fifteenth of those it comes with, so that
+an hour's worth of violations fits; the short run is a minute, mostly of waiting, to leave `make
+test` its five.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpufence import names
+from gpufence.quantity import MIB
+from kube import as_is, collect, core
+from simulator.progress import progress_on
+from tests.integration.agent.chaos.people import MODES
+from tests.integration.agent.chaos.play import Play, planned, said_seconds, said_seed
+from tests.integration.agent.chaos.promise import findings
+from tests.integration.agent.chaos.stage import CARDS, PROMISE, staged
+from tests.integration.agent.chaos.weather import long_program, short_program
+
+if TYPE_CHECKING:
+    from tests.integration.agent.chaos.play import Plan
+    from tests.integration.agent.chaos.stage import Stage
+
+SHORT_SEED = 20261
+SHORT_SECONDS = 58.0
+LONG_SECONDS = 1800.0
+COUNT = CARDS.count(",") + 1
+MOST_GROWTH = 4 * MIB
+_WARM = 0.25
+
+
+def played(plan: Plan) -> list[int]:
+    """
+    Play a plan and hold what happened against what was promised; return the memory held.
+    """
+    progress = progress_on(sys.stderr)
+    with staged() as stage:
+        play = Play(stage, plan, progress)
+        play.run()
+        result = findings(stage.observer.history, PROMISE)
+        explained = explanations(stage)
+        unexplained = [
+            life.words.name
+            for life in stage.observer.history.lives.values()
+            if life.evicted is not None and explained.get(life.uid) != 1
+        ]
+        bugs = [line for line in stage.agent.lines if line.get("level") == "error"]
+    progress.say(
+        f"seed {plan.seed}: {len(plan.people)} pods, {result.evictions} evictions,"
+        f" {result.violations} violations in plain sight, the longest {result.latest:.1f} s"
+    )
+    said = f"seed {plan.seed}"
+
+    assert () == result.false, said
+    assert () == result.missed, said
+    assert [] == bugs, said
+    assert [] == unexplained, said
+    assert result.evictions >= plan.seconds / 15, f"{said} proves nothing"
+    assert result.violations >= plan.seconds / 20, f"{said} proves nothing"
+    return play.memory
+
+
+def explanations(stage: Stage) -> dict[str, int]:
+    """
+    Count the events that tell of an eviction, by the uid of the pod.
+    """
+    found: dict[str, int] = {}
+    for namespace in MODES:
+        events = collect(stage.client.get, core("namespaces", namespace, "events"), as_is)
+        for event in events.items:
+            if event["reason"] == names.EVICTED and event["involvedObject"]["kind"] == "Pod":
+                uid = event["involvedObject"]["uid"]
+                found[uid] = found.get(uid, 0) + 1
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("assets")
+def test_a_minute_of_chaos() -> None:
+    """
+    In a minute of everything that goes wrong the agent keeps every promise.
+    """
+    plan = planned(said_seed(SHORT_SEED), SHORT_SECONDS, lambda dice: short_program(dice, COUNT))
+
+    played(plan)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.usefixtures("assets")
+def test_chaos_for_long(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    In half an hour of it the agent keeps every promise, and its memory stays what it was.
+    """
+    seconds = said_seconds(LONG_SECONDS)
+    plan = planned(said_seed(None), seconds, lambda dice: long_program(dice, COUNT, seconds))
+    with capsys.disabled():
+        held = played(plan)
+    warm = held[int(len(held) * _WARM) :]
+    half = len(warm) // 2
+    growth = statistics.median(warm[half:]) - statistics.median(warm[:half])
+
+    assert growth < MOST_GROWTH, f"{growth / MIB:.1f} MiB more in the second half"

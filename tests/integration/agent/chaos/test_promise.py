@@ -1,0 +1,228 @@
+"""
+The reference model against histories made by hand: it must find what is wrong, and only that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufence.quantity import GIB, MIB
+from tests.integration.agent.chaos.promise import Findings, Promise, findings
+from tests.integration.agent.chaos.spans import Span, fullest, widened, without
+from tests.integration.agent.chaos.truth import Blind, History, Life, Start, Words
+
+PROMISE = Promise(
+    interval_seconds=0.4,
+    list_seconds=2.0,
+    hold_seconds=2.0,
+    short_hold_seconds=1.6,
+    grace_seconds=3.0,
+)
+# list, confirmed, one interval, the hold, and what a busy machine may take
+LONGEST = 2.0 + 1.2 + 2.0 + 0.2 + 2.0
+
+
+def life(over: tuple[float, float] | None = None, **more: Any) -> Life:
+    """
+    A pod that came at second 100 and was over its limit for a while.
+    """
+    words = Words("a", GIB, **{key: more.pop(key) for key in list(more) if key in _WORDS})
+    spans = {} if over is None else {0: [Span(*over)]}
+    return Life("uid-a", words, first_use=100.0, over=more.pop("spans", spans), **more)
+
+
+_WORDS = {"fenced", "injected", "shielded"}
+
+
+def found(item: Life, **more: Any) -> Findings:
+    return findings(History({item.uid: item}, **more), PROMISE)
+
+
+def at(second: float) -> Span:
+    return Span(second, second + 0.5)
+
+
+def test_eviction_after_the_hold_is_right() -> None:
+    """
+    A pod over its limit for the hold may go, and its violation counts.
+    """
+    result = found(life((110.0, 113.0), evicted=at(113.0)))
+
+    assert ((), (), 1, 1) == (result.false, result.missed, result.evictions, result.violations)
+    assert 3.0 == result.latest
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        life(evicted=at(113.0)),
+        life((110.0, 110.3), evicted=at(111.0)),
+        life((110.0, 113.0), evicted=at(130.0)),
+        life((100.5, 104.0), evicted=at(104.0)),
+        life((110.0, 113.0), evicted=at(113.0), fenced=False),
+        life((110.0, 113.0), evicted=at(113.0), injected=False),
+        life(spans={0: [Span(110.0, 110.4)], 1: [Span(112.0, 112.4)]}, evicted=at(112.5)),
+    ],
+    ids=["never-over", "too-soon", "long-ago", "grace", "unfenced", "uninjected", "two-cards"],
+)
+def test_false_eviction_is_found(item: Life) -> None:
+    """
+    A pod that had not been over its limit for the hold, or may never go, went wrongly.
+    """
+    assert 1 == len(found(item).false)
+
+
+def test_pressing_a_neighbour_is_reason_enough() -> None:
+    """
+    On a short card even a pod that no webhook saw may go, in its grace too.
+    """
+    item = life(pressing={0: [Span(100.0, 102.0)]}, evicted=at(102.0), injected=False)
+
+    assert () == found(item).false
+
+
+def test_sawtooth_may_go() -> None:
+    """
+    Time over adds up as far as the time between does not drain it.
+    """
+    spans = [Span(110.0 + 2 * number, 111.5 + 2 * number) for number in range(3)]
+
+    assert () == found(life(spans={0: spans}, evicted=at(115.2))).false
+
+
+@pytest.mark.parametrize(
+    "start", [Start(90.0, 120.0, 125.0, 0.0), Start(90.0, 111.0, 114.0, 2.0)], ids=["off", "new"]
+)
+def test_eviction_while_nobody_may_go_is_found(start: Start) -> None:
+    """
+    Nobody goes while the kill switch is on, or before a new count of time is over.
+    """
+    item = life((105.0, 113.0), evicted=at(112.0))
+
+    assert found(item, starts=[start]).false
+
+
+def test_eviction_without_the_operators_word_is_found() -> None:
+    """
+    Nobody goes while the operator's word cannot be read.
+    """
+    blind = Blind(Span(105.0, 120.0), "no policy", forbids=True)
+
+    assert 1 == len(found(life((105.0, 113.0), evicted=at(112.0)), blind=[blind]).false)
+
+
+def test_what_nobody_saw_counts_for_the_agent() -> None:
+    """
+    Time in which the observer did not look may have been time over the limit.
+    """
+    item = life(spans={0: [Span(110.0, 110.1)]}, evicted=at(113.5))
+
+    assert () == found(item, fog=[Span(110.1, 113.0)]).false
+    assert 1 == len(found(item).false)
+
+
+def test_missed_violation_is_found() -> None:
+    """
+    A pod that stays over its limit for longer than was promised was missed.
+    """
+    assert 1 == len(found(life((110.0, 110.0 + LONGEST + 0.1))).missed)
+    assert () == found(life((110.0, 110.0 + LONGEST - 0.1))).missed
+
+
+def test_late_eviction_is_found() -> None:
+    """
+    An eviction that comes later than was promised does not make up for it.
+    """
+    item = life((110.0, 125.0), evicted=at(124.0))
+
+    assert (1, 0) == (len(found(item).missed), len(found(item).false))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"blind": [Blind(Span(115.0, 116.0), "hung")]},
+        {"blind": [Blind(Span(115.0, 116.0), "lost", card=0)]},
+        {"fog": [Span(115.0, 116.0)]},
+        {"leaving": {0: [Span(115.0, 116.0)]}},
+        {"suspended": [Span(115.0, 116.0)]},
+        {"starts": [Start(112.0, 113.0, 114.0, 0.0)]},
+    ],
+    ids=["blind", "lost", "fog", "leaving", "suspended", "started"],
+)
+def test_what_stood_in_the_way_excuses(more: dict[str, Any]) -> None:
+    """
+    Time in which the agent could not see, or was not to act, breaks a violation in two.
+    """
+    assert () == found(life((110.0, 120.0)), **more).missed
+
+
+def test_trouble_of_another_card_excuses_nothing() -> None:
+    """
+    A card that can be read is judged, whatever happens to the one beside it.
+    """
+    blind = [Blind(Span(115.0, 116.0), "lost", card=1)]
+
+    assert 1 == len(found(life((110.0, 120.0)), blind=blind).missed)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        life((100.0, 110.0)),
+        life((110.0, 150.0), left_at=112.0),
+        life((110.0, 150.0), fenced=False),
+        life((110.0, 150.0), injected=False),
+        life((110.0, 150.0), shielded=True),
+    ],
+    ids=["grace", "left", "unfenced", "uninjected", "shielded"],
+)
+def test_nothing_else_had_to_end(item: Life) -> None:
+    """
+    Pods in their grace, or that left, or that need not go, were not missed.
+    """
+    assert () == found(item).missed
+
+
+def test_long_press_is_missed_too() -> None:
+    """
+    A pod that presses its neighbour has to go within the shorter time.
+    """
+    item = life(pressing={0: [Span(100.0, 100.0 + LONGEST)]})
+
+    assert 1 == len(found(item).missed)
+
+
+def test_looks_in_a_row_make_a_span() -> None:
+    """
+    What two looks in a row have seen held in between; a look in between that has not ends it.
+    """
+    item = life()
+    for second, used in ((1, 2), (2, 2), (3, 1), (4, 2)):
+        item.saw(0, used * GIB, Span(second - 1, second), short=False)
+
+    assert [Span(1, 2), Span(4, 4)] == item.over[0]
+    assert [] == item.pressing[0]
+
+
+def test_thresholds() -> None:
+    """
+    Over begins above 256 MiB or 3 %, pressing above 64 MiB.
+    """
+    large = Life("uid", Words("large", 10 * GIB))
+
+    assert (GIB + 256 * MIB, GIB + 64 * MIB) == life().thresholds
+    assert 10 * GIB + 10 * GIB * 3 // 100 == large.thresholds[0]
+
+
+def test_spans() -> None:
+    """
+    Spans are cut, widened and added up as they are in the picture.
+    """
+    assert [Span(0, 1), Span(3, 4)] == without(Span(0, 4), [Span(2, 3), Span(1, 2.5), Span(9, 10)])
+    assert [Span(1, 6)] == widened([Span(2, 3), Span(4, 5)], 1)
+    assert [Span(4.5, 6)] == widened([Span(2, 3), Span(4, 5)], 1, from_=4.5)
+    assert 1.5 == fullest([Span(0, 1), Span(2, 3)], Span(2.5, 9), most=5)
+    assert 0 == fullest([Span(0, 1)], Span(2, 3), most=5)

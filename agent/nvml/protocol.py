@@ -257,8 +257,9 @@ def _as_memory(value: object) -> CardMemory | Failure:
 
 def _as_failure(value: object) -> Failure:
     said = as_object(value, "failure")
+    code = said.get("code")
     return Failure(
-        _as_amount(said.get("code"), "code"),
+        None if code is None else as_integer(code, "code", least=-(2**31)),
         as_text(said.get("call"), "call"),
         as_text(said.get("text"), "text"),
     )

@@ -5,7 +5,7 @@ PURE. Which cards there are, by what was seen of them in this sample and in earl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent.nvml.faults import sentence
 from agent.nvml.protocol import UNNAMED, Failure, Looked
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from agent.model.sample import CardMemory
     from agent.nvml.protocol import Seen
+
+
+_EMPTY: Final = "it says that it has no memory; look at it with nvidia-smi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def sights(looks: Mapping[int, Looked | str], known: Mapping[str, Card]) -> Sigh
         key=lambda sight: (sight.card.index, places[sight.card.uuid]),
     )
     accounted = {sight.card.index for sight in missing}
-    sizeless = {index: _trouble(item) for card, index, item in described if card is None}
+    sizeless = {i: _trouble(item) or _EMPTY for card, i, item in described if card is None}
     nameless = sizeless | {i: why for i, why in troubles.items() if i not in accounted}
     return Sights(tuple(cards), tuple(f"card {i}: {why}" for i, why in sorted(nameless.items())))
 

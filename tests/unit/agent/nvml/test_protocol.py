@@ -34,6 +34,7 @@ ANSWERS: list[tuple[Ask, Answer]] = [
     (Ask.LOOK, cut("GPU-1", "MIG-1", "MIG-2", gaps=(LOST,))),
     (Ask.LIST, listed(1.5, GpuProcess(1, None), graphics=(GpuProcess(2, 3),))),
     (Ask.LIST, Failure(None, "list", "entries of no known layout")),
+    (Ask.LIST, Failure(-1, "nvmlOdd")),
 ]
 
 

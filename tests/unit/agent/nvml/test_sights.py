@@ -4,6 +4,7 @@ Which cards there are, by what each index says.
 
 from __future__ import annotations
 
+from agent.model.sample import CardMemory
 from agent.nvml.protocol import UNNAMED, Failure, Looked
 from agent.nvml.sights import Sights, sights
 from gpufence.cards import Card, Instance
@@ -92,6 +93,17 @@ def test_a_card_without_a_size_is_told_apart() -> None:
 
     assert () == found.cards
     assert found.unidentified[0].startswith("card 0: the card has fallen off the bus")
+
+
+def test_a_card_without_memory_is_told_apart() -> None:
+    """
+    A size of zero is no size, and nobody could have a limit there.
+    """
+    found = sights({0: looked(memory=CardMemory(0, 0, 0))}, {})
+
+    assert (
+        Sights((), ("card 0: it says that it has no memory; look at it with nvidia-smi",)) == found
+    )
 
 
 def test_what_is_known_fills_the_gaps() -> None:

@@ -42,13 +42,15 @@ class Words:
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """
-    What a pod declares, as the agents reckon it, or why it declares nothing.
+    What a pod declares, as the agents reckon it, or why it declares nothing. An implied amount is
+    not `enforced` unless its namespace asks for that.
     """
 
     limit_bytes: int | None = None
     dialect: str = ""
     basis: str = ""
     why_not: str = ""
+    enforced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ def see_pod(raw: Object, node: GpuNode | None, namespace: Mapping[str, str] = _N
 def read_words(annotations: Mapping[str, str]) -> Words:
     text = annotations.get(names.PLAN)
     if text is None:
-        return Words()
+        seen = names.INJECTED in annotations
+        return Words(trouble=f"{names.PLAN} is missing" if seen else "")
     try:
         return Words(plan=read_plan(text))
     except UnknownVersionError as error:
@@ -172,7 +175,9 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
     found = read_limits(pod, wishes, read_namespace(namespace), place)
     if isinstance(found, Limits):
         why = "" if found.limit_bytes is not None else "the size of its card is not known"
-        return Declaration(found.limit_bytes, str(found.dialect), found.basis, why)
+        return Declaration(
+            found.limit_bytes, str(found.dialect), found.basis, why, enforced=found.enforced
+        )
     return Declaration(why_not=why_not(found))
 
 

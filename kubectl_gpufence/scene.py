@@ -65,10 +65,6 @@ class Scene:
     nodes: Mapping[str, SeenNode] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def snapshot_of(self, node: str) -> Snapshot | None:
-        agent = self.agents.get(node)
-        return None if agent is None else agent.snapshot
-
     @property
     def answering(self) -> dict[str, Snapshot]:
         """

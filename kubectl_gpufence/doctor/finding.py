@@ -98,5 +98,8 @@ def _sum(findings: Sequence[Finding]) -> str:
     if count[Level.WRONG]:
         verb = "is" if count[Level.WRONG] == 1 else "are"
         return f"{counted(count[Level.WRONG], 'thing')} {verb} wrong"
-    rest = [f"{count[level]} {level}" for level in (Level.LOOK, Level.UNKNOWN) if count[level]]
-    return "all is well" + (f" ({', '.join(rest)})" if rest else "")
+    if count[Level.UNKNOWN]:
+        return f"nothing wrong was found, and {count[Level.UNKNOWN]} could not be found out"
+    if count[Level.LOOK]:
+        return f"nothing is wrong, {count[Level.LOOK]} worth a look"
+    return "all is well"

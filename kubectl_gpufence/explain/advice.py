@@ -62,9 +62,9 @@ def _about_plan(story: Story) -> Iterator[str]:
 
 
 def _about_limit(story: Story) -> Iterator[str]:
-    pod, row = story.pod, story.row
+    said, row = story.pod.declaration, story.row
     undeclared = row is not None and bool(row.undeclared)
-    if pod.limit_bytes is None and (undeclared or pod.declaration.why_not):
+    if undeclared or not said.enforced or story.pod.limit_bytes is None:
         yield (
             f"Request an amount of GPU memory, or set the annotation {names.MEMORY}, "
             "such as 6Gi, on the pod's template."

@@ -55,7 +55,8 @@ def _sums(story: Story) -> Iterator[str]:
     said, plan = story.pod.declaration, story.pod.words.plan
     planned = None if plan is None else plan.limit_bytes
     if said.limit_bytes is not None:
-        yield f"= {_amount(said.limit_bytes)} on each card ({said.dialect}: {said.basis})"
+        rest = "" if said.enforced else ", implied by the card and not enforced"
+        yield f"= {_amount(said.limit_bytes)} on each card ({said.dialect}: {said.basis}){rest}"
     elif planned is None:
         yield f"= no limit: {said.why_not}"
     if planned is not None and planned != said.limit_bytes:

@@ -11,7 +11,7 @@ from gpufence.errors import shown
 from gpufence.mode import Mode
 from gpufence.plan import Done
 from kubectl_gpufence.explain.formula import figures_of, formula
-from kubectl_gpufence.table import wrapped
+from kubectl_gpufence.table import WIDTH, wrapped
 from kubectl_gpufence.words import allowed, counted, safe
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.table import Look
 
 _INDENT = "    "
+_VALUE_WIDTH = 36
 _NEVER_SEEN = (
     "The webhook never saw this pod: it was created before its namespace got a mode, or while the "
     "webhook was away. Nothing was set, and it is evicted only if that cures a shortage."
@@ -46,7 +47,8 @@ def injected(story: Story, look: Look) -> Iterator[str]:
     plan = pod.words.plan
     if plan is not None:
         for name, container in plan.containers.items():
-            yield from _container(name, container, pod.annotations, look)
+            verb = "would be told" if plan.mode is Mode.OBSERVE else "told"
+            yield from _container(f"container {name}", verb, container, pod.annotations, look)
     elif pod.words.trouble:
         yield from _raw(pod.annotations)
 
@@ -87,25 +89,30 @@ def _exactness(story: Story) -> str:
 
 
 def _container(
-    name: str, container: ContainerPlan, values: Mapping[str, str], look: Look
+    title: str, verb: str, container: ContainerPlan, values: Mapping[str, str], look: Look
 ) -> Iterator[str]:
     limit = allowed(container.limit_bytes, none="unknown")
-    cap = f", told {allowed(container.cap_bytes)}" if container.cap_bytes is not None else ""
+    cap = f", {verb} {allowed(container.cap_bytes)}" if container.cap_bytes is not None else ""
     each = counted(container.processes, "process", "processes")
-    text = f"container {name}: limit {limit}{cap}, {each} per card, headroom {container.headroom}"
+    text = f"{title}: limit {limit}{cap}, {each} per card, headroom {container.headroom}"
     yield from wrapped(safe(text), _INDENT, look, first="  ")
     groups: dict[Figures | None, list[Setting]] = {}
     for setting in container.settings:
         groups.setdefault(figures_of(setting), []).append(setting)
     width = max((len(setting.env) for setting in container.settings), default=0)
-    read = max((len(_read(setting, values)) for setting in container.settings), default=0)
+    texts = (len(_read(setting, values)) for setting in container.settings)
+    read = min(max(texts, default=0), _VALUE_WIDTH)
     for figures, settings in groups.items():
         lines = ["the same on every card:"] if figures is None else formula(figures, container)
         for line in lines:
             yield from wrapped(line, "        ", look, first="    ")
         for setting in settings:
-            text = f"{_read(setting, values):{read}}  {_done(setting)}"
-            yield f"      {safe(setting.env):{width}}  {text}"
+            head = f"      {safe(setting.env):{width}}  {_read(setting, values)}"
+            line = f"{head:{8 + width + read}}  {_done(setting)}"
+            if len(line) <= (look.width or WIDTH):
+                yield line
+            else:
+                yield from (head, f"{'':{8 + width}}{_done(setting)}")
 
 
 def _read(setting: Setting, values: Mapping[str, str]) -> str:
@@ -137,6 +144,10 @@ def _done(setting: Setting) -> str:
 
 
 def _raw(values: Mapping[str, str]) -> Iterator[str]:
-    for key, text in sorted(values.items()):
-        if key.startswith(names.ENV_PREFIX):
-            yield f"    {safe(key.removeprefix(names.ENV_PREFIX))}  {safe(text)}"
+    """
+    List the slots in the order in which they were given out: s2 before s10.
+    """
+    slots = [key for key in values if key.startswith(names.ENV_PREFIX)]
+    for key in sorted(slots, key=lambda slot: (len(slot), slot)):
+        text = safe(values[key]) or '""'
+        yield f"    {safe(key.removeprefix(names.ENV_PREFIX)):4}  {text}"

@@ -55,7 +55,7 @@ def follows(story: Story) -> Iterator[str]:
     for use in row.uses:
         where = f"card {_index(card_of(snapshot, use.card))}: " if len(row.uses) > 1 else ""
         yield where + what_follows(row, use)
-    if story.mode in MODES and row.mode and row.mode != story.mode:
+    if story.mode in MODES and row.mode in MODES[: MODES.index(story.mode)]:
         yield (
             f"The namespace asks for mode {story.mode}, the operator's kill switch allows no more "
             f"than {row.mode}."

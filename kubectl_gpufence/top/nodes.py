@@ -14,19 +14,19 @@ from kubectl_gpufence.top.cards import lines as card_lines
 from kubectl_gpufence.words import UNKNOWN, allowed, duration, exact, held, safe, total
 
 if TYPE_CHECKING:
-    from gpufence.snapshot import Snapshot
+    from gpufence.snapshot import PodRow, Snapshot
     from kubectl_gpufence.scene import Agent, Scene
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """
-    One node. Sums are None where a part of them is unknown.
+    One node. Sums are None where a part of them is unknown, or where no card is.
     """
 
     node: str
-    cards: int
-    total_bytes: int
+    cards: int | None
+    total_bytes: int | None
     used_bytes: int | None
     committed_bytes: int | None
     unattributed_bytes: int | None
@@ -110,25 +110,31 @@ def _line(name: str, cards: list[CardLine], agent: Agent | None) -> Line:
     rows = () if snapshot is None else snapshot.pods
     return Line(
         node=name,
-        cards=len(cards),
-        total_bytes=sum(line.card.total_bytes for line in cards),
-        used_bytes=total([line.card.used_bytes for line in cards]),
-        committed_bytes=sum(line.card.committed_bytes for line in cards) if snapshot else None,
-        unattributed_bytes=total([line.card.unattributed_bytes for line in cards]),
-        fenced=sum(1 for row in rows if row.mode) if snapshot else None,
-        over=sum(1 for row in rows if any(use.over_seconds for use in row.uses))
-        if snapshot
+        cards=None if not cards else len(cards),
+        total_bytes=None if not cards else sum(line.card.total_bytes for line in cards),
+        used_bytes=None if not cards else total([line.card.used_bytes for line in cards]),
+        committed_bytes=sum(line.card.committed_bytes for line in cards)
+        if cards and snapshot
         else None,
+        unattributed_bytes=None
+        if not cards
+        else total([line.card.unattributed_bytes for line in cards]),
+        fenced=sum(1 for row in rows if row.mode) if snapshot else None,
+        over=sum(1 for row in rows if _is_over(row)) if snapshot else None,
         agent=agent_state(agent),
         snapshot=snapshot,
     )
 
 
+def _is_over(row: PodRow) -> bool:
+    return any(use.over_seconds for use in row.uses)
+
+
 def _cells(line: Line, look: Look, wide: bool) -> list[Cell]:  # noqa: FBT001 (the table's own switch)
     cells = [
         Cell(safe(line.node)),
-        Cell(str(line.cards)),
-        Cell(allowed(line.total_bytes)),
+        Cell(UNKNOWN if line.cards is None else str(line.cards)),
+        Cell(allowed(line.total_bytes, none=UNKNOWN)),
         Cell(held(line.used_bytes)),
         bar(line.used_bytes, line.total_bytes, look),
         Cell(held(line.committed_bytes)),

@@ -1,0 +1,321 @@
+"""
+What the plugin shows in typical and in odd states, each a file beside this one.
+
+After a change on purpose, write them anew with `GPUFENCE_GOLDEN=write`, and read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.mode import Mode
+from gpufence.quantity import GIB, MIB
+from gpufence.snapshot import NobodyRow, ProcessRow
+from kubectl_gpufence.doctor import examine, told
+from kubectl_gpufence.explain import tell
+from kubectl_gpufence.explain.story import Event, Story
+from kubectl_gpufence.inspection import inspection
+from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.report import owners, report_csv, report_table
+from kubectl_gpufence.table import Look
+from kubectl_gpufence.top import cards, nodes, pods
+from tests.builders import container, gpushare, sidecar
+from tests.unit.plugin import sick
+from tests.unit.plugin.builders import (
+    CARD,
+    LIMIT,
+    agent,
+    card_row,
+    owner_row,
+    pod_row,
+    raw_pod,
+    scene,
+    seen_node,
+    seen_pod,
+    snapshot,
+    use_row,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.scene import Agent, Scene
+
+FOLDER = Path(__file__).parent
+TERMINAL = Look(width=100)
+LONG = "a-deployment-of-a-team-with-much-to-say-7d9f8b6c4d-x2x4k"
+
+
+def holding(used: int = 3500 * MIB) -> Agent:
+    """
+    Build an agent whose one pod is over its limit.
+    """
+    over = use_row(used, outcome="holding", over_seconds=12.0, due_seconds=18.0)
+    return agent(snapshot(pod_row(over)))
+
+
+def typical() -> Scene:
+    """
+    Build a node with a pod over its limit, one within and one that was just made.
+    """
+    rows = (
+        pod_row(use_row(3500 * MIB, outcome="holding", over_seconds=12.0, due_seconds=18.0)),
+        pod_row(use_row(GIB), uid="u2", name="notebook", owner=""),
+        pod_row(use_row(2900 * MIB), uid="u3", name=LONG),
+    )
+    return scene(
+        seen_pod(),
+        seen_pod(name="notebook", uid="u2"),
+        seen_pod(name=LONG, uid="u3"),
+        seen_pod(name="pending", uid="u4", bound=False),
+        agents=(agent(snapshot(*rows)),),
+    )
+
+
+def odd() -> Scene:
+    """
+    Build every pod that is out of the ordinary.
+    """
+    rows = (
+        pod_row(use_row(None, outcome="unknown", processes=())),
+        pod_row(use_row(GIB, limit_bytes=None, outcome="undeclared"), uid="nobody", name="thief"),
+        pod_row(use_row(GIB, card="GPU-gone"), uid="moved", name="moved", mode="observe"),
+        pod_row(use_row(GIB), uid="early", name="early", injected=False),
+        pod_row(
+            use_row(3 * GIB + 1, outcome="holding", over_seconds=130.0, due_seconds=0.0),
+            uid="observed",
+            name="observed",
+            mode="observe",
+        ),
+        pod_row(use_row(GIB, outcome="brand new"), uid="later", name="later\x1b[31m"),
+        replace(pod_row(uid="idle", name="idle"), uses=()),
+    )
+    broken = raw_pod(name="damaged", uid="damaged")
+    broken["metadata"]["annotations"][names.PLAN] = '{"v":2}'
+    opted = {names.INJECT: "disabled"}
+    two = (gpushare("main", 2), sidecar("side", **{names.GPUSHARE_MEMORY: "1"}))
+    return scene(
+        seen_pod(),
+        seen_pod(name="early", uid="early", mode=None),
+        seen_pod(name="observed", uid="observed", mode=Mode.OBSERVE),
+        seen_pod(name="opted-out", uid="opted", annotations=opted),
+        seen_pod(
+            container(**{names.HAMI_MEMORY: "2000", names.NVIDIA_GPU: "1"}), name="hami", uid="hami"
+        ),
+        seen_pod(*two, name="two", uid="two"),
+        see_pod(broken, seen_node().gpu),
+        seen_pod(name="idle", uid="idle"),
+        agents=(agent(snapshot(*rows)),),
+    )
+
+
+def silent() -> Scene:
+    """
+    Build a scene without any snapshot.
+    """
+    lost = replace(seen_pod(name="elsewhere", uid="u2"), node="gpu-2")
+    return scene(
+        seen_pod(),
+        lost,
+        agents=(agent(None, "it does not answer in time"),),
+        nodes={"gpu-1": seen_node(), "gpu-2": seen_node("gpu-2", 2), "cpu": seen_node("cpu")},
+    )
+
+
+def stale() -> Scene:
+    """
+    Build two nodes, one measured long ago and one never.
+    """
+    old = snapshot(stale_seconds=200.0, trouble="the driver was lost")
+    never = snapshot(node="gpu-2", stale_seconds=None)
+    second = replace(seen_pod(), node="gpu-2")
+    return scene(seen_pod(), second, agents=(agent(old), agent(never, node="gpu-2")))
+
+
+def odd_cards() -> Scene:
+    """
+    Build cards that are lost, shared through MPS, or promised twice.
+    """
+    rows = (
+        card_row(used_bytes=None, free_bytes=None, trouble="fell off the bus"),
+        card_row(1, mps=True, reserved_bytes=None, listed_seconds_ago=None),
+        card_row(2, committed_bytes=20 * GIB, unattributed_bytes=None, model=""),
+    )
+    cut_off = snapshot(cards=rows, fresh=False)
+    braked = snapshot(node="gpu-2", brake="the agent has just started")
+    lost = snapshot(node="gpu-3", trouble="no driver", cards=())
+    return scene(
+        agents=(
+            agent(cut_off),
+            agent(braked, node="gpu-2"),
+            agent(lost, node="gpu-3"),
+            agent(None, "gone", node="gpu-4"),
+        ),
+        nodes={"gpu-5": seen_node("gpu-5")},
+    )
+
+
+def explained(pod: SeenPod, said: Agent | None = None, mode: str | None = "evict") -> list[str]:
+    return tell(Story(pod, mode, seen_node(), said or agent(snapshot())), TERMINAL)
+
+
+def unplaced(pod: SeenPod) -> list[str]:
+    return tell(Story(pod, "evict"), TERMINAL)
+
+
+def top(found: Scene, *, wide: bool = False, look: Look = TERMINAL) -> list[str]:
+    return pods.pods_table(pods.lines(found, ""), look, namespaces=True, wide=wide)
+
+
+def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:
+    """
+    Build a pod whose plan somebody has changed.
+    """
+    raw = raw_pod()
+    said = json.loads(raw["metadata"]["annotations"][names.PLAN])
+    change(said)
+    raw["metadata"]["annotations"][names.PLAN] = json.dumps(said)
+    return see_pod(raw, seen_node().gpu)
+
+
+def _with_env(*entries: Mapping[str, object]) -> dict[str, object]:
+    return gpushare("trainer") | {"env": list(entries)}
+
+
+def _hostile() -> list[str]:
+    event = Event("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, "held \x1b[2J too much")
+    pod = seen_pod(annotations={names.MEMORY: "1Gi", names.FRAMEWORK: "\x1b]0;title\x07\u202e"})
+    return tell(Story(pod, None, None, None, "you may not", (event,)), TERMINAL)
+
+
+def _starved() -> SeenPod:
+    few = {names.PROCESSES_PER_CARD: "4", names.HEADROOM: "auto"}
+    return seen_pod(gpushare("trainer", 1), mode=Mode.CAP, annotations=few)
+
+
+def _lowered() -> SeenPod:
+    fraction = {"name": "XLA_PYTHON_CLIENT_MEM_FRACTION", "value": "0.5"}
+    kept = {"name": "CUPY_GPU_MEMORY_LIMIT", "value": "1000000"}
+    left = {"name": "JULIA_CUDA_HARD_MEMORY_LIMIT", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}
+    torch = {"name": "PYTORCH_ALLOC_CONF", "value": "expandable_segments:True"}
+    return seen_pod(_with_env(fraction, kept, left, torch))
+
+
+def _crowd() -> list[str]:
+    own = tuple(ProcessRow(pid, 1200 * MIB, container="trainer") for pid in (41, 42))
+    use = use_row(2400 * MIB, processes=own)
+    other = use_row(GIB, card="GPU-1", limit_bytes=2 * GIB, processes=())
+    row = pod_row(use, other, mode="cap", undeclared="nobody knows")
+    said = snapshot(row, brake="it is early", fresh=False, stale_seconds=70.0)
+    return explained(seen_pod(), agent(said))
+
+
+def reported() -> Scene:
+    """
+    Build owners on two nodes.
+    """
+    here = (
+        owner_row(),
+        owner_row(
+            namespace="team-b",
+            name="greedy",
+            kind="Deployment",
+            peak_bytes=5 * GIB,
+            over_seconds=3700.0,
+            evictions=2,
+            pods=4,
+            processes=2,
+        ),
+        owner_row(
+            namespace="team-b", name="wild", limit_bytes=None, injected=False, peak_bytes=GIB
+        ),
+        owner_row(namespace="team-c", name="idle", peak_bytes=0, processes=0),
+    )
+    there = (owner_row(name="trainer", limit_bytes=4 * GIB, peak_bytes=GIB, over_seconds=5.0),)
+    later = snapshot(node="gpu-2", owners=there, started="2026-01-02T02:00:00Z")
+    return scene(agents=(agent(snapshot(owners=here)), agent(later, node="gpu-2")))
+
+
+def _inspect_odd() -> list[str]:
+    rows = (
+        pod_row(use_row(None, card="GPU-gone", limit_bytes=None, allowance_bytes=None), mode=""),
+        replace(pod_row(name="leaving", uid="u2", terminating=True), uses=()),
+        replace(pod_row(name="idle", uid="u3"), uses=()),
+    )
+    nobody = (NobodyRow(CARD, ProcessRow(9, LIMIT)), NobodyRow(CARD, ProcessRow(8, None)))
+    said = snapshot(*rows, nobody=nobody, stale_seconds=None, fresh=False, highest="", driver="")
+    troubled = replace(said, brake="just started", trouble="no driver", cards=())
+    return inspection(agent(troubled), troubled, TERMINAL)
+
+
+CASES: dict[str, Callable[[], list[str]]] = {
+    "top-typical": lambda: top(typical()),
+    "top-narrow": lambda: top(typical(), look=Look(width=80, unicode=False)),
+    "top-piped": lambda: top(typical(), look=Look()),
+    "top-coloured": lambda: top(typical(), look=Look(width=100, colour=True)),
+    "top-wide": lambda: top(odd(), wide=True, look=Look()),
+    "top-odd": lambda: top(odd()),
+    "top-silent": lambda: top(silent()),
+    "top-stale": lambda: top(stale()),
+    "cards-typical": lambda: cards.cards_table(cards.lines(typical()), TERMINAL, wide=False),
+    "cards-odd": lambda: cards.cards_table(cards.lines(odd_cards()), Look(), wide=True),
+    "cards-silent": lambda: cards.cards_table(cards.lines(silent()), TERMINAL, wide=False),
+    "nodes-typical": lambda: nodes.nodes_table(nodes.lines(typical()), TERMINAL, wide=False),
+    "nodes-odd": lambda: nodes.nodes_table(nodes.lines(odd_cards()), Look(), wide=True),
+    "nodes-stale": lambda: nodes.nodes_table(nodes.lines(stale()), TERMINAL, wide=False),
+    "report-typical": lambda: report_table(owners(reported(), ""), TERMINAL, namespaces=True),
+    "report-one": lambda: report_table(owners(reported(), "team-b"), TERMINAL, namespaces=False),
+    "report-csv": lambda: report_csv(owners(reported(), "")),
+    "inspect-typical": lambda: inspection(holding(), holding().snapshot or snapshot(), TERMINAL),
+    "inspect-odd": _inspect_odd,
+    "explain-typical": lambda: explained(seen_pod(), holding()),
+    "explain-within": lambda: explained(seen_pod()),
+    "explain-conservative": lambda: unplaced(seen_pod(bound=False)),
+    "explain-observe": lambda: explained(seen_pod(mode=Mode.OBSERVE), mode="observe"),
+    "explain-lowered": lambda: explained(_lowered()),
+    "explain-starved": lambda: explained(_starved(), mode="cap"),
+    "explain-auto": lambda: explained(
+        seen_pod(gpushare("trainer", 10), annotations={names.HEADROOM: "auto"})
+    ),
+    "explain-server": lambda: explained(
+        seen_pod(
+            gpushare("trainer", 8) | {"command": ["vllm", "serve"], "args": ["m"]},
+            annotations={names.ARGS: "enabled"},
+        )
+    ),
+    "explain-opted-out": lambda: explained(seen_pod(annotations={names.INJECT: "disabled"})),
+    "explain-library": lambda: explained(
+        seen_pod(container(**{names.HAMI_MEMORY: "2000", names.NVIDIA_GPU: "1"}))
+    ),
+    "explain-undeclared": lambda: explained(
+        seen_pod(container(**{names.NVIDIA_GPU: "1"})),
+        agent(
+            snapshot(
+                pod_row(
+                    use_row(GIB, limit_bytes=None, outcome="undeclared"),
+                    undeclared="nvidia.com/gpu says no amount",
+                )
+            )
+        ),
+    ),
+    "explain-missed": lambda: explained(seen_pod(mode=None)),
+    "explain-unfenced": lambda: explained(seen_pod(mode=None), mode=""),
+    "explain-newer": lambda: explained(_plan(lambda said: said.update(v=2))),
+    "explain-damaged": lambda: explained(_plan(lambda said: said.update(mode="shout"))),
+    "explain-namespace": lambda: explained(
+        seen_pod(gpushare("trainer", 5), namespace={names.MEMORY: "4Gi"})
+    ),
+    "explain-crowd": _crowd,
+    "explain-hostile": _hostile,
+    "explain-silent": lambda: explained(seen_pod(), agent(None, "it does not answer in time")),
+    "explain-unplaced": lambda: unplaced(seen_pod(bound=False, mode=None)),
+    "doctor-healthy": lambda: list(told(examine(sick.healthy()), TERMINAL)),
+    "doctor-bare": lambda: list(told(examine(sick.bare()), TERMINAL)),
+    "doctor-sick": lambda: list(told(examine(sick.sick()), TERMINAL)),
+    "doctor-denied": lambda: list(told(examine(sick.denied()), TERMINAL)),
+}

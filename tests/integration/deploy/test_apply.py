@@ -4,7 +4,6 @@ Every installation that we describe is one that an API server takes, and gives b
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 from gpufence import names
+from tests.integration.deploy.rendering import Objects, listed, rendered
 from tests.manifests.objects import BASE, COMPONENTS, DEPLOY, ROOT, components
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)  # the first test pays for the installation
 
-Objects = dict[tuple[str, str], dict[str, Any]]
 STRICT = ("--validate=strict", "--warnings-as-errors")
 TRANSIENT = re.compile(r"^(event|lease|controllerrevision|endpoints|endpointslice)")
 INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
@@ -64,11 +63,6 @@ def kustomization(folder: Path, names_of_components: list[str], **more: Any) -> 
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
     return folder
-
-
-def rendered(plane: ControlPlane, folder: Path) -> Objects:
-    items = yaml.safe_load_all(plane.kubectl("kustomize", str(folder)).stdout)
-    return {(item["kind"], item["metadata"]["name"]): item for item in items}
 
 
 def commands(section: str) -> list[str]:
@@ -171,9 +165,8 @@ def test_an_api_server_takes_an_overlay_without_a_word(
     """
     overlay = rendered(plane, DEPLOY / "overlays" / name)
     other = [item for key, item in overlay.items() if item != base.get(key)]
-    listed = {"apiVersion": "v1", "kind": "List", "items": other}
     command = ("apply", "-f", "-", "--dry-run=server", *STRICT)
-    told = plane.kubectl(*command, stdin=json.dumps(listed))
+    told = plane.kubectl(*command, stdin=listed(other))
 
     assert namespace
     assert "" == told.stderr

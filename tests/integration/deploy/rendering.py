@@ -1,0 +1,28 @@
+"""
+What kustomize makes of a folder.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from simulator.controlplane import ControlPlane
+
+Objects = dict[tuple[str, str], dict[str, Any]]
+WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})
+
+
+def rendered(plane: ControlPlane, folder: Path) -> Objects:
+    items = yaml.safe_load_all(plane.kubectl("kustomize", str(folder)).stdout)
+    return {(item["kind"], item["metadata"]["name"]): item for item in items}
+
+
+def listed(items: Iterable[dict[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)})

@@ -75,6 +75,13 @@ class Hands:
         """
         return self._outstanding > 0
 
+    @property
+    def answered(self) -> bool:
+        """
+        Tell whether all answers are there to be fetched.
+        """
+        return self._done.qsize() == self._outstanding
+
     def take(self, verdicts: Iterable[Verdict]) -> None:
         """
         Carry these out, in this order.

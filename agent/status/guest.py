@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from agent.status.request import Request
 
 STAY_SECONDS: Final = 5.0
+"""
+For reading its request and taking its reply, however slowly it does either.
+"""
 LEAVE_SECONDS: Final = 1.0
 _CHUNK = 65536
 
@@ -30,6 +33,7 @@ class Guest:
         connection: socket.socket,
         answer: Callable[[Request], Reply],
         clock: Callable[[], float],
+        stay_seconds: float = STAY_SECONDS,
     ) -> None:
         self._connection = connection
         self._answer = answer
@@ -37,7 +41,7 @@ class Guest:
         self._received = b""
         self._rest: memoryview | None = None
         self._leaving = False
-        self.until = clock() + STAY_SECONDS
+        self.until = clock() + stay_seconds
 
     @property
     def is_answering(self) -> bool:

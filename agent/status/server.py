@@ -12,7 +12,7 @@ import threading
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from agent.status.guest import Guest
+from agent.status.guest import STAY_SECONDS, Guest
 from agent.status.pages import answer
 from agent.status.request import said
 from gpufence.errors import GpufenceError
@@ -69,10 +69,12 @@ class StatusServer:
         listener: socket.socket,
         pages: Mapping[str, Callable[[], Reply]],
         clock: Callable[[], float],
+        stay_seconds: float = STAY_SECONDS,
     ) -> None:
         self._listener = listener
         self._pages = pages
         self._clock = clock
+        self._stay_seconds = stay_seconds
         self._guests: dict[socket.socket, Guest] = {}
         self._selector = selectors.DefaultSelector()
         self._here, self._there = socket.socketpair()
@@ -131,7 +133,7 @@ class StatusServer:
         if len(self._guests) >= MOST_GUESTS:
             self._part(next(iter(self._guests)))
         guest.settimeout(0)
-        self._guests[guest] = Guest(guest, self._answer, self._clock)
+        self._guests[guest] = Guest(guest, self._answer, self._clock, self._stay_seconds)
         self._selector.register(guest, selectors.EVENT_READ)
 
     def _attend(self, guest: socket.socket) -> None:

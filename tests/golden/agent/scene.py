@@ -1,0 +1,68 @@
+"""
+A node on which everything happens at once, for the golden page and the golden snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.cluster.status import ClusterStatus, Identity
+from agent.model.about import About
+from agent.model.pod import Cap
+from gpufence.mode import Mode
+from gpufence.quantity import GIB, MIB
+from tests.unit.agent.builders import LIMIT, controller, occupant, pod
+from tests.unit.agent.loop.node import running
+
+if TYPE_CHECKING:
+    from agent.loop import Moment
+
+STATUS = ClusterStatus(
+    synced=True,
+    fresh=True,
+    silence_seconds=12.5,
+    highest=Mode.EVICT,
+    identity=Identity.IMPERSONATING,
+    published=True,
+    events_written=7,
+    events_dropped=2,
+    events_refused=1,
+)
+ABOUT = About("gpu-1", "1.2.3", "2026-01-02T03:04:05Z", 3.0, STATUS, restarts=4)
+
+
+def busy_moment() -> Moment:
+    """
+    Return what is known after a violator has gone, with others in every state still there.
+    """
+    with running() as node:
+        node.add(pod("greedy", controller=controller()), LIMIT + 300 * MIB, 1)
+        node.add(pod("good", caps={"main": Cap(2 * GIB, 512 * MIB)}), GIB, 2)
+        node.tick_until_acted()
+        node.tick()
+        del node.cards.held[0][1]
+        node.add(pod("capped", mode=Mode.CAP, namespace="team-b"), LIMIT + 100 * MIB, 3)
+        node.add(pod("quiet", mode=Mode.OBSERVE), None, 4, card=1)
+        node.add(pod("free", mode=None, limit=None, namespace="team-c"), GIB, 5, card=2)
+        node.cards.held[2][99] = 512 * MIB
+        node.processes.living[99] = occupant(99, None, None, command='Xorg "x"')
+        node.tick(3)
+        return node.loop.moment
+
+
+def blinded(moment: Moment) -> Moment:
+    """
+    Return the same with its second card lost at the last look.
+    """
+    look = moment.look
+    assert look is not None
+    first, second, *rest = look.sample.cards
+    lost = replace(second, memory=None, processes=None, trouble="it fell off the bus")
+    uses = dict(look.use.cards)
+    uses[second.card.uuid] = replace(
+        uses[second.card.uuid], memory=None, listed_at=None, processes=(), unattributed_bytes=None
+    )
+    sample = replace(look.sample, cards=(first, lost, *rest), unidentified=("index 3: no access",))
+    use = replace(look.use, cards=uses)
+    return replace(moment, look=replace(look, sample=sample, use=use))

@@ -1,0 +1,53 @@
+"""
+One whole page of metrics and one whole snapshot, reviewed like code.
+
+After a change on purpose: `GPUFENCE_GOLDEN=write make test`, then read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.metrics import page
+from agent.snapshot import snapshot_of
+from gpufence.snapshot import read_snapshot, write_snapshot
+from tests.golden.agent.scene import ABOUT, blinded, busy_moment
+
+FOLDER = Path(__file__).parent
+WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    moment = blinded(busy_moment())
+    now = moment.at + 0.5
+    said = snapshot_of(moment, ABOUT, now, "2026-01-02T03:05:06Z")
+    return {
+        "metrics.txt": page(moment, ABOUT, now),
+        "snapshot.json": json.dumps(json.loads(write_snapshot(said)), indent=2) + "\n",
+    }
+
+
+@pytest.mark.parametrize("name", ["metrics.txt", "snapshot.json"])
+def test_the_whole_text_is_as_reviewed(texts: dict[str, str], name: str) -> None:
+    """
+    The page and the snapshot say what the files beside this test say.
+    """
+    file = FOLDER / name
+    if WRITE:
+        file.write_text(texts[name], encoding="utf-8")
+
+    assert file.read_text(encoding="utf-8") == texts[name]
+
+
+def test_the_plugin_reads_what_the_agent_writes(texts: dict[str, str]) -> None:
+    """
+    The snapshot survives its own codec.
+    """
+    said = read_snapshot(texts["snapshot.json"])
+
+    assert ["capped", "free", "good", "greedy", "quiet"] == sorted(pod.name for pod in said.pods)

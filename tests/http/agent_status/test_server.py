@@ -1,0 +1,233 @@
+"""
+The plain port over real sockets, with guests of every kind.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from contextlib import ExitStack, closing
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.clock import boottime
+from agent.status.request import Reply, said
+from agent.status.server import MOST_GUESTS, ListenError, StatusServer, listen
+from tests.integration.controlplane.observing import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOOPBACK = "127.0.0.1"
+LARGE = b"x" * (8 << 20)
+PATIENCE_SECONDS = 20.0
+
+
+def broken() -> Reply:
+    raise RuntimeError("a bug")
+
+
+def serve(stay_seconds: float = 20.0) -> StatusServer:
+    pages = {
+        "/healthz": lambda: said(HTTPStatus.OK, "ok"),
+        "/large": lambda: Reply(HTTPStatus.OK, LARGE),
+        "/broken": broken,
+    }
+    server = StatusServer(listen("LISTEN", (LOOPBACK, 0)), pages, boottime, stay_seconds)
+    server.start()
+    return server
+
+
+@pytest.fixture
+def server() -> Iterator[StatusServer]:
+    running = serve()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def hurried() -> Iterator[StatusServer]:
+    """
+    A server with little patience.
+    """
+    running = serve(0.2)
+    yield running
+    running.close()
+
+
+def port(server: StatusServer) -> int:
+    return int(server.address.rpartition(":")[2])
+
+
+def connect(server: StatusServer) -> socket.socket:
+    return socket.create_connection((LOOPBACK, port(server)), timeout=PATIENCE_SECONDS)
+
+
+def get(server: StatusServer, path: str, method: str = "GET") -> tuple[int, bytes]:
+    with closing(http.client.HTTPConnection(LOOPBACK, port(server), PATIENCE_SECONDS)) as client:
+        client.request(method, path, headers={"X-Long": "a" * 2000})
+        response = client.getresponse()
+        return response.status, response.read()
+
+
+def rest(connection: socket.socket) -> bytes:
+    """
+    Read until the server ends the connection, in whatever way.
+    """
+    received = b""
+    try:
+        while chunk := connection.recv(65536):
+            received += chunk
+    except ConnectionError:
+        pass
+    return received
+
+
+def test_pages_are_served(server: StatusServer) -> None:
+    """
+    GET and HEAD are answered, and unknown paths are told what there is.
+    """
+    assert (200, b"ok\n") == get(server, "/healthz")
+    assert (200, b"") == get(server, "/healthz", "HEAD")
+    assert (404, b"there are /broken, /healthz, /large\n") == get(server, "/")
+    assert 405 == get(server, "/healthz", "DELETE")[0]
+
+
+def test_a_large_page_arrives_whole(server: StatusServer) -> None:
+    """
+    A page larger than every buffer on the way arrives to the last byte.
+    """
+    assert (200, LARGE) == get(server, "/large")
+
+
+def test_a_page_with_a_bug_hurts_no_other(server: StatusServer) -> None:
+    """
+    An exception in a page is a 500 without its text, and the next page is served.
+    """
+    status, body = get(server, "/broken")
+
+    assert (500, False) == (status, b"a bug\n" == body)
+    assert 200 == get(server, "/healthz")[0]
+
+
+def test_a_request_may_come_byte_by_byte(server: StatusServer) -> None:
+    """
+    A head in many pieces is put together.
+    """
+    with connect(server) as connection:
+        for byte in b"GET /healthz HTTP/1.1\r\n\r\n":
+            connection.sendall(bytes([byte]))
+        assert rest(connection).endswith(b"ok\n")
+
+
+def test_a_body_that_nobody_asked_for_costs_no_reply(server: StatusServer) -> None:
+    """
+    What follows the head is thrown away, and the reply arrives.
+    """
+    with connect(server) as connection:
+        connection.sendall(b"POST /healthz HTTP/1.1\r\n\r\n" + b"a" * 100_000)
+        assert b" 405 " in rest(connection)
+
+
+@pytest.mark.parametrize("noise", [b"\x16\x03\x01\x00\xff\n", b"\x00" * 20_000, b"\n\n\n"])
+def test_noise_is_refused(server: StatusServer, noise: bytes) -> None:
+    """
+    What is no request is answered with an error, and the server goes on.
+    """
+    with connect(server) as connection:
+        connection.sendall(noise)
+        received = rest(connection)
+
+    assert b"" == received or b" 4" in received[:20]
+    assert 200 == get(server, "/healthz")[0]
+
+
+def test_who_says_nothing_is_shown_out(hurried: StatusServer) -> None:
+    """
+    A guest that does not finish its request in time is gone.
+    """
+    began = time.monotonic()
+    with connect(hurried) as connection:
+        connection.sendall(b"GET /healthz")
+        assert b"" == rest(connection)
+
+    assert time.monotonic() - began < PATIENCE_SECONDS
+
+
+def test_who_does_not_listen_is_shown_out(hurried: StatusServer) -> None:
+    """
+    A guest that asks for much and reads nothing is cut off.
+    """
+    with connect(hurried) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        # Its end is noticed without reading anything: the server's socket is gone from the list.
+        assert eventually(lambda: not _is_there(connection))
+        assert len(rest(connection)) < len(LARGE)
+
+
+def test_who_comes_and_goes_is_no_harm(server: StatusServer) -> None:
+    """
+    Guests that reset their connections at any point leave the server well.
+    """
+    for text in (b"", b"GET /", b"GET /large HTTP/1.1\r\n\r\n"):
+        connection = connect(server)
+        connection.sendall(text)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        connection.close()
+
+    assert 200 == get(server, "/healthz")[0]
+
+
+def test_a_crowd_keeps_no_probe_out(server: StatusServer) -> None:
+    """
+    However many guests linger, the next one is served at once.
+    """
+    with ExitStack() as crowd:
+        for _ in range(MOST_GUESTS + 10):
+            crowd.enter_context(connect(server)).sendall(b"GET /he")
+        assert 200 == get(server, "/healthz")[0]
+
+
+def test_a_taken_address_is_told(server: StatusServer) -> None:
+    """
+    Listening where somebody else listens names the setting and the address.
+    """
+    with pytest.raises(ListenError, match=f"STATUS: cannot listen on {LOOPBACK}:{port(server)}"):
+        listen("STATUS", (LOOPBACK, port(server)))
+
+
+def test_every_interface_is_both_families() -> None:
+    """
+    An empty host takes IPv4 and, where there is one, IPv6.
+    """
+    with listen("STATUS", ("", 0)) as listener:
+        number = listener.getsockname()[1]
+        with socket.create_connection((LOOPBACK, number), timeout=PATIENCE_SECONDS):
+            pass
+
+
+def test_an_end_before_the_beginning_is_no_harm() -> None:
+    """
+    A server that never served can be closed.
+    """
+    server = StatusServer(listen("STATUS", (LOOPBACK, 0)), {}, boottime)
+    address = (LOOPBACK, port(server))
+    server.close()
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+
+
+def _is_there(connection: socket.socket) -> bool:
+    """
+    Tell whether the other end of a connection is still open, by what the kernel lists.
+    """
+    host, port_number = connection.getsockname()
+    other = f"{int.from_bytes(socket.inet_aton(host), 'little'):08X}:{port_number:04X}"
+    lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    states = [line.split()[3] for line in lines if line.split()[2] == other]
+    return "01" in states

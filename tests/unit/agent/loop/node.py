@@ -1,0 +1,182 @@
+"""
+A node in memory: cards, processes and an API server behind the agent's ports, on a fake clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agent.judge import Answer, Result
+from agent.loop import Hands, Loop, Ports, Rules
+from agent.model.pod import pods_on_node
+from agent.model.policy import Policy
+from agent.model.sample import Sample
+from tests.integration.controlplane.observing import eventually
+from tests.unit.agent.builders import card_sample, process_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from agent.events import Create, Patch
+    from agent.model.decision import Verdict
+    from agent.model.owner import Occupant
+    from agent.model.pod import PodOnNode, PodsOnNode
+    from gpufence.cards import NodeCards
+
+QUICK = Policy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
+
+
+@dataclass
+class Clock:
+    """
+    Moves only when told to.
+    """
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Cards:
+    """
+    `held` is what each PID holds on each card; `slow_seconds` is what a look takes.
+    """
+
+    clock: Clock
+    held: dict[int, dict[int, int | None]] = field(default_factory=lambda: {0: {}})
+    trouble: str = ""
+    driver: str = "580"
+    slow_seconds: float = 0.0
+    error: Exception | None = None
+    asked: list[frozenset[str]] = field(default_factory=list)
+    closed: bool = False
+
+    def sample(self, suspects: frozenset[str]) -> Sample:
+        self.asked.append(suspects)
+        if self.error is not None:
+            raise self.error
+        at = self.clock.now
+        self.clock.now += self.slow_seconds
+        held = self.held
+        cards = tuple(
+            card_sample(index, None if self.trouble else held[index], at=at) for index in held
+        )
+        return Sample(at, cards, self.driver, self.trouble)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Processes:
+    living: dict[int, Occupant] = field(default_factory=dict)
+    asked: list[set[int]] = field(default_factory=list)
+
+    def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]:
+        wanted = set(pids)
+        self.asked.append(wanted)
+        return {pid: item for pid, item in self.living.items() if pid in wanted}
+
+    def look(self, pid: int) -> Occupant | None:
+        return self.living.get(pid)
+
+
+@dataclass
+class ApiServer:
+    """
+    Answers every act alike, once it is `open`.
+    """
+
+    known: PodsOnNode = field(default_factory=lambda: pods_on_node(()))
+    result: Result = field(default_factory=lambda: Result(Answer.ACCEPTED))
+    acts: list[Verdict] = field(default_factory=list)
+    written: list[Create | Patch] = field(default_factory=list)
+    published: list[NodeCards] = field(default_factory=list)
+    open: threading.Event = field(default_factory=threading.Event)
+    error: Exception | None = None
+
+    def pods(self) -> PodsOnNode:
+        return self.known
+
+    def publish(self, cards: NodeCards) -> None:
+        self.published.append(cards)
+
+    def write(self, writes: Iterable[Create | Patch]) -> None:
+        self.written += writes
+
+    def carry_out(self, verdict: Verdict) -> Result:
+        self.acts.append(verdict)
+        self.open.wait(20)
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+    @property
+    def reasons(self) -> list[str]:
+        return [item.notice.reason for item in self.written]
+
+
+class Node:
+    """
+    All of it, and the loop that looks after it.
+    """
+
+    def __init__(self, policy: Policy = QUICK) -> None:
+        self.clock = Clock()
+        self.cards = Cards(self.clock)
+        self.processes = Processes()
+        self.api = ApiServer()
+        self.api.open.set()
+        self.killed: list[Verdict] = []
+        self.hands = Hands(self.api.carry_out, self._kill, self.clock, policy.gap_seconds)
+        ports = Ports(self.cards, self.processes, self.api, self.clock, lambda: "2026-01-02")
+        self.loop = Loop(ports, Rules(node="n1", policy=policy), self.hands)
+
+    def add(self, pod: PodOnNode, used: int | None, pid: int, card: int = 0) -> None:
+        """
+        Start a pod of one process.
+        """
+        others = [item for item in self.api.known.by_uid.values() if item.uid != pod.uid]
+        self.api.known = pods_on_node([*others, pod])
+        self.processes.living[pid] = process_of(pod, pid)
+        self.cards.held.setdefault(card, {})[pid] = used
+
+    def tick(self, times: int = 1, seconds: float = 1.0) -> None:
+        for _ in range(times):
+            self.clock.now += seconds
+            self.loop.tick()
+
+    def tick_until_acted(self, acts: int = 1, most: int = 30) -> None:
+        """
+        Tick until so many acts were handed over and answered.
+        """
+        for _ in range(most):
+            if len(self.api.acts) + len(self.killed) >= acts:
+                break
+            self.tick()
+            assert eventually(lambda: not self.hands.busy or self.hands.answered)
+        else:
+            raise AssertionError(f"nobody was acted on: {self.loop.moment}")
+
+    def _kill(self, verdict: Verdict) -> Result:
+        self.killed.append(verdict)
+        return Result(Answer.ACCEPTED)
+
+
+@contextmanager
+def running(policy: Policy = QUICK) -> Iterator[Node]:
+    """
+    Make a node whose agent can act.
+    """
+    node = Node(policy)
+    node.hands.start()
+    try:
+        yield node
+    finally:
+        node.api.open.set()
+        node.hands.close(20)

@@ -1,0 +1,206 @@
+"""
+One tick after the other: what is published, said and counted.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from agent.loop import Pace
+from agent.loop.schedule import next_due
+from agent.model.pod import pods_on_node
+from gpufence import names
+from gpufence.quantity import GIB, MIB
+from tests.integration.controlplane.observing import eventually
+from tests.unit.agent.builders import LIMIT, pod
+from tests.unit.agent.loop.node import QUICK, Clock, Node, running
+
+OVER = LIMIT + 300 * MIB
+
+
+def test_the_node_is_told_its_cards_once() -> None:
+    """
+    Cards are published when they are first seen and when they change, not every second.
+    """
+    node = Node()
+    node.tick(3)
+    node.cards.driver = "590"
+    node.tick(2)
+
+    assert ["580", "590"] == [item.driver for item in node.api.published]
+
+
+def test_cards_that_cannot_be_read_are_not_published() -> None:
+    """
+    Without NVML nothing is said about cards.
+    """
+    node = Node()
+    node.cards.trouble = "no driver"
+    node.tick(2)
+
+    assert [] == node.api.published
+
+
+def test_the_moment_knows_when_it_last_measured() -> None:
+    """
+    While NVML is lost, looks go on and the time of the last measurement stays.
+    """
+    node = Node()
+    node.tick()
+    measured = node.clock.now
+    node.cards.trouble = "lost"
+    node.tick(5)
+
+    assert measured == node.loop.moment.measured_at
+    assert measured + 5 == node.loop.moment.at
+
+
+def test_a_lost_driver_is_told_after_a_while() -> None:
+    """
+    The Node gets an Event once NVML has been lost for longer than a restart takes.
+    """
+    node = Node()
+    node.cards.trouble = "no driver"
+    node.tick(10)
+    early = list(node.api.reasons)
+    node.tick(10)
+
+    assert [] == early
+    assert [names.NVML_UNAVAILABLE] == node.api.reasons
+
+
+def test_a_bug_in_a_tick_hurts_nobody() -> None:
+    """
+    A tick that raises is counted, acts on nobody, and the next one goes on.
+    """
+    with running() as node:
+        node.add(pod("greedy"), OVER, 1)
+        node.tick(2)
+        node.cards.error = RuntimeError("a bug")
+        node.tick(5)
+        failed = node.loop.moment.counts.failed
+        node.cards.error = None
+        node.tick()
+
+    assert 5 == failed
+    assert node.loop.moment.at == node.clock.now
+    assert [] == node.api.acts
+
+
+def test_ticks_are_timed_and_those_left_out_counted() -> None:
+    """
+    Durations fall under their bounds; skipped ticks add up.
+    """
+    node = Node()
+    node.cards.slow_seconds = 0.03
+    node.tick(2)
+    node.loop.skip(3)
+    counts = node.loop.moment.counts
+
+    assert 2 == counts.ticks.counts[5]
+    assert 3 == counts.skipped
+
+
+def test_a_violation_is_counted_once() -> None:
+    """
+    A pod that stays over its limit is one violation, one that comes back is another.
+    """
+    node = Node(replace(QUICK, hold_seconds=1000.0))
+    node.add(pod("greedy"), OVER, 1)
+    node.tick(10)
+    once = dict(node.loop.moment.counts.violations)
+    node.cards.held[0][1] = GIB
+    node.tick(60)
+    node.cards.held[0][1] = OVER
+    node.tick(2)
+
+    assert {("team-a", "evict"): 1} == once
+    assert {("team-a", "evict"): 2} == node.loop.moment.counts.violations
+
+
+def test_only_new_lists_are_looked_up() -> None:
+    """
+    The owners of a list that was not renewed are not asked for again.
+    """
+    node = Node()
+    node.add(pod("good"), GIB, 1)
+    node.tick()
+    node.tick(seconds=0.0)
+
+    assert [{1}, set()] == node.processes.asked
+
+
+def test_events_that_are_too_many_are_counted() -> None:
+    """
+    What the rate limit holds back shows in the counts.
+    """
+    node = Node()
+    node.api.known = pods_on_node([])
+    for number in range(60):
+        node.add(pod(f"p{number}", namespace=f"n{number}"), OVER, number + 1)
+    node.tick(3)
+
+    assert node.loop.moment.counts.muted > 0
+
+
+def test_ticks_keep_to_the_clock() -> None:
+    """
+    The next tick is due an interval after the last one was, however long that took.
+    """
+    assert (11.0, 0) == next_due(10.0, 10.2, 1.0)
+    assert (11.0, 0) == next_due(10.0, 9.9, 1.0)
+
+
+def test_ticks_whose_time_has_passed_are_left_out() -> None:
+    """
+    A tick that takes three intervals leaves the ones in between out.
+    """
+    assert (14.0, 3) == next_due(10.0, 13.5, 1.0)
+
+
+def test_the_loop_ticks_skips_and_finishes_on_one_thread() -> None:
+    """
+    All of it happens on the same thread, and `finish` comes last.
+    """
+    clock = Clock()
+    done: list[tuple[str, int]] = []
+
+    def tick() -> None:
+        done.append(("tick", threading.get_ident()))
+        clock.now += 0.025
+
+    pace = Pace(
+        tick,
+        lambda _: done.append(("skip", threading.get_ident())),
+        lambda: done.append(("finish", threading.get_ident())),
+        0.01,
+        clock,
+    )
+    pace.start()
+    assert eventually(lambda: len(done) >= 4)
+    ended = pace.stop(20)
+
+    assert ended
+    assert "finish" == done[-1][0]
+    assert {"tick", "skip", "finish"} == {name for name, _ in done}
+    assert 1 == len({thread for _, thread in done})
+
+
+def test_a_loop_that_hangs_is_told_by_its_silence() -> None:
+    """
+    While a tick does not end the silence grows, and stopping does not wait for it.
+    """
+    clock, gate = Clock(), threading.Event()
+
+    def tick() -> None:
+        gate.wait(20)
+
+    pace = Pace(tick, lambda _: None, lambda: None, 1.0, clock)
+    pace.start()
+    clock.now += 30
+    silence, ended = pace.silence_seconds, pace.stop(0.01)
+    gate.set()
+
+    assert (30, False) == (silence, ended)
+    assert pace.stop(20)

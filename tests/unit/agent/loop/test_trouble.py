@@ -1,0 +1,92 @@
+"""
+Cards that cannot be read, and what the Node is told of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent.loop.trouble import NO_TROUBLES, troubled
+from agent.model.sample import CardSample, Sample
+from gpufence import names
+from tests.unit.agent.builders import CARDS, card_sample, memory
+
+FINE = Sample(0.0, (card_sample(0, {}), card_sample(1, {})))
+
+
+def said(sample: Sample, *, seconds: float = 20.0) -> list[str]:
+    """
+    Return what is told of a sample that has been the same for so long.
+    """
+    since, early = troubled(NO_TROUBLES, sample, 100.0, "n1", 15.0)
+    assert () == early
+    _, found = troubled(since, sample, 100.0 + seconds, "n1", 15.0)
+    assert {names.NVML_UNAVAILABLE} >= {item.reason for item in found}
+    return [item.message for item in found]
+
+
+def test_nothing_is_told_of_cards_that_are_well() -> None:
+    """
+    Readable cards are no news.
+    """
+    assert [] == said(FINE)
+
+
+def test_a_lost_driver_is_told_once_for_all_cards() -> None:
+    """
+    The trouble of all cards is one sentence.
+    """
+    blind = tuple(replace(item, memory=None, processes=None) for item in FINE.cards)
+
+    expected = (
+        "GPU memory has not been measured for 20 s: driver not loaded; nobody is evicted "
+        "meanwhile; see the agent's log and the driver on the node"
+    )
+    assert [expected] == said(Sample(0.0, blind, trouble="driver not loaded"))
+
+
+def test_one_lost_card_is_told_by_name() -> None:
+    """
+    A card that alone cannot be read is named with its own reason.
+    """
+    lost = CardSample(CARDS[1], None, None, trouble="it fell off the bus")
+
+    expected = (
+        "memory of card 1 (GPU-1) has not been measured for 20 s: it fell off the bus; "
+        "nobody on it is evicted meanwhile; see nvidia-smi on the node"
+    )
+    assert [expected] == said(Sample(0.0, (FINE.cards[0], lost)))
+
+
+def test_a_card_without_a_reason_is_told_too() -> None:
+    """
+    A card whose list is missing without a word gets one.
+    """
+    quiet = CardSample(CARDS[0], memory(), None)
+    (message,) = said(Sample(0.0, (quiet,)))
+
+    assert "it does not say how much memory is used" in message
+
+
+def test_cards_that_never_said_who_they_are_are_told() -> None:
+    """
+    Cards without a UUID are in no sample, so the Node says that they are missing.
+    """
+    expected = (
+        "cards of this node have not said which ones they are for 20 s: index 3: no access; "
+        "nobody on them is seen or evicted; see nvidia-smi on the node"
+    )
+    assert [expected] == said(replace(FINE, unidentified=("index 3: no access",)))
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """
+    A card that could be read in between begins anew.
+    """
+    lost = Sample(0.0, (CardSample(CARDS[0], None, None),))
+    since, _ = troubled(NO_TROUBLES, lost, 0.0, "n1", 15.0)
+    since, _ = troubled(since, FINE, 10.0, "n1", 15.0)
+    since, found = troubled(since, lost, 20.0, "n1", 15.0)
+
+    assert () == found
+    assert {"GPU-0": 20.0} == since

@@ -1,0 +1,122 @@
+"""
+The page of metrics: well-formed, honest about what is unknown, and bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.loop.moment import Moment
+from agent.metrics import page
+from agent.model.about import About
+from tests.golden.agent.scene import ABOUT, blinded, busy_moment
+from tests.unit.agent.builders import pod
+from tests.unit.agent.loop.node import Node
+from tests.unit.agent.metrics.lint import problems
+
+
+@pytest.fixture(scope="module")
+def moment() -> Moment:
+    return busy_moment()
+
+
+def lines(text: str, start: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+def test_a_full_page_passes_the_lint(moment: Moment) -> None:
+    """
+    Every family has help, type and unit, and no line is there twice.
+    """
+    assert [] == list(problems(page(moment, ABOUT, moment.at)))
+
+
+def test_an_empty_page_passes_the_lint() -> None:
+    """
+    Before the first look and without a cluster the page is well-formed, too.
+    """
+    first = Moment(10.0, 10.0)
+    text = page(first, About("n1", "1", "2026-01-02T03:04:05Z", 3.0), 11.0)
+
+    assert [] == list(problems(text))
+    assert [] == lines(text, "gpufence_sample_age_seconds")
+    assert [] == lines(text, "gpufence_cluster")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "gpufence_a_bytes 1",
+        "# HELP gpufence_a_bytes One.\n# TYPE gpufence_b_bytes gauge\n",
+        "# HELP gpufence_a_bytes one\n",
+        "# HELP other_bytes One.\n# TYPE other_bytes gauge\n",
+        "# HELP gpufence_a One.\n# TYPE gpufence_a gauge\n",
+        "# HELP gpufence_a_bytes One.\n# TYPE gpufence_a_bytes counter\n",
+        "# HELP gpufence_a_bytes One.\n# TYPE gpufence_a_bytes gauge\ngpufence_a_bytes one\n",
+        (
+            "# HELP gpufence_a_bytes One.\n# TYPE gpufence_a_bytes gauge\n"
+            "gpufence_a_bytes 1\ngpufence_a_bytes 1\n"
+        ),
+        'gpufence_a_bytes{x="a"b"} 1\n',
+    ],
+)
+def test_the_lint_finds_what_it_is_for(broken: str) -> None:
+    """
+    Each mistake that the lint exists for is found.
+    """
+    assert [] != list(problems(broken))
+
+
+def test_a_lost_card_has_no_figures(moment: Moment) -> None:
+    """
+    What cannot be read is absent, and the card is said to be unreadable.
+    """
+    text = page(blinded(moment), ABOUT, moment.at)
+
+    assert ['gpufence_card_readable{card="GPU-1"} 0'] == lines(
+        text, 'gpufence_card_readable{card="GPU-1"}'
+    )
+    assert [] == lines(text, 'gpufence_card_memory_used_bytes{card="GPU-1"}')
+    assert [] == lines(text, 'gpufence_card_memory_committed_bytes{card="GPU-1"}')
+    assert [] == lines(text, 'gpufence_card_list_age_seconds{card="GPU-1"}')
+
+
+def test_unknown_use_is_absent_and_the_limit_is_not(moment: Moment) -> None:
+    """
+    A pod whose use nobody can tell has a limit and no use.
+    """
+    text = page(moment, ABOUT, moment.at)
+    quiet = '{namespace="team-a",pod="quiet",card="GPU-1"}'
+
+    assert [] == lines(text, f"gpufence_pod_memory_used_bytes{quiet}")
+    assert [] == lines(text, f"gpufence_pod_gpu_processes{quiet}")
+    assert 1 == len(lines(text, f"gpufence_pod_memory_limit_bytes{quiet}"))
+
+
+def test_an_old_look_is_not_shown_as_new(moment: Moment) -> None:
+    """
+    When the loop hangs, figures vanish and the age grows; what was counted stays.
+    """
+    text = page(moment, ABOUT, moment.at + 100.0)
+
+    assert [] == lines(text, "gpufence_pod_")
+    assert [] == lines(text, "gpufence_card_")
+    assert [] == lines(text, "gpufence_brake")
+    assert ["gpufence_sample_age_seconds 100"] == lines(text, "gpufence_sample_age_seconds")
+    assert 1 == len(lines(text, 'gpufence_evictions_total{action="evict",result="accepted"} 1'))
+
+
+def test_a_pod_that_is_gone_has_no_lines() -> None:
+    """
+    Memory of a pod that the API server does not know any more belongs to nobody on the page.
+    """
+    node = Node()
+    node.add(pod("gone"), 1 << 30, 1)
+    node.tick()
+    moment = node.loop.moment
+    assert moment.look is not None
+    look = replace(moment.look, pods=replace(moment.look.pods, by_uid={}))
+
+    assert [] == lines(page(replace(moment, look=look), ABOUT, moment.at), "gpufence_pod_")

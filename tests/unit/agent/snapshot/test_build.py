@@ -1,0 +1,107 @@
+"""
+A moment in rows: what is known, what is not, and what is too old to be shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.loop.moment import Moment
+from agent.model.about import About
+from agent.model.allowance import allowance_bytes
+from agent.model.pod import Cap, pods_on_node
+from agent.model.use import PodUse, ProcessUse
+from agent.snapshot import snapshot_of
+from gpufence.quantity import GIB
+from tests.golden.agent.scene import ABOUT, busy_moment
+from tests.unit.agent.builders import pod
+from tests.unit.agent.loop.node import Node
+
+AT = "2026-01-02T03:05:06Z"
+
+
+@pytest.fixture(scope="module")
+def moment() -> Moment:
+    return busy_moment()
+
+
+def test_before_the_first_look_nothing_is_known() -> None:
+    """
+    An agent that has just started says so, with nothing measured.
+    """
+    said = snapshot_of(Moment(1.0, 1.0), About("n1", "1", AT, 3.0), 2.0, AT)
+
+    assert "the cards have not been looked at yet" == said.trouble
+    assert (None, "", False) == (said.stale_seconds, said.highest, said.fresh)
+
+
+def test_an_old_look_keeps_its_rows_and_loses_its_figures(moment: Moment) -> None:
+    """
+    When the loop hangs, cards and pods stay, and what they hold is unknown.
+    """
+    said = snapshot_of(moment, ABOUT, moment.at + 100.0, AT)
+
+    assert 100.0 == said.stale_seconds
+    assert "the cards have not been looked at for too long" == said.trouble
+    assert {None} == {card.used_bytes for card in said.cards}
+    assert {None} == {use.used_bytes for pod in said.pods for use in pod.uses}
+    assert () == said.nobody
+
+
+def test_the_kill_switch_is_told_once_it_was_read(moment: Moment) -> None:
+    """
+    The highest mode is empty until the cluster has been read.
+    """
+    status = ABOUT.cluster
+    assert status is not None
+    unread = replace(ABOUT, cluster=replace(status, synced=False))
+
+    assert "evict" == snapshot_of(moment, ABOUT, moment.at, AT).highest
+    assert "" == snapshot_of(moment, unread, moment.at, AT).highest
+
+
+def test_pods_that_nobody_knows_have_no_row(moment: Moment) -> None:
+    """
+    Memory of a pod that is gone from the API server makes no row.
+    """
+    look = moment.look
+    assert look is not None
+    gone = replace(moment, look=replace(look, pods=pods_on_node([])))
+
+    assert () == snapshot_of(gone, ABOUT, moment.at, AT).pods
+
+
+def held(*containers: str) -> PodUse:
+    processes = tuple(ProcessUse(1, 1, None, "uid-a", name) for name in containers)
+    return PodUse("uid-a", 1, 1, processes)
+
+
+def test_what_containers_were_told_is_added_up() -> None:
+    """
+    Each container that holds memory counts once, however many processes it has.
+    """
+    told = pod(caps={"main": Cap(GIB, 1), "aside": Cap(GIB, 1), "idle": Cap(GIB, 1)})
+
+    assert 2 * GIB == allowance_bytes(told, held("main", "main", "aside"))
+
+
+def test_without_a_word_to_every_container_there_is_no_sum() -> None:
+    """
+    A container that was told nothing has no cap, and then neither has the pod.
+    """
+    assert None is allowance_bytes(pod(caps={"main": Cap(GIB, 1)}), held("main", "aside"))
+    assert None is allowance_bytes(pod(), held())
+
+
+def test_a_fenced_pod_without_memory_has_a_row_without_uses() -> None:
+    """
+    Who is fenced and holds nothing is listed all the same.
+    """
+    node = Node()
+    node.api.known = pods_on_node([pod("idle")])
+    node.tick()
+    (row,) = snapshot_of(node.loop.moment, ABOUT, node.clock.now, AT).pods
+
+    assert ("idle", ()) == (row.name, row.uses)

@@ -1,0 +1,194 @@
+"""
+The Dockerfiles make what the manifests start: one program, for nobody, from locked packages.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.manifests.objects import DEPLOY, ROOT, found, pod_spec
+from tests.unit.house.sources import PACKAGES, tree_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+IMAGES = DEPLOY / "images"
+WORKLOADS = {
+    "webhook": ("Deployment", "gpufence-webhook"),
+    "agent": ("DaemonSet", "gpufence-agent"),
+    "certs": ("CronJob", "gpufence-certs"),
+}
+INSTALL = re.compile(r"sh deploy/images/install (\w+) (.*)")
+
+
+def text(program: str) -> str:
+    return (IMAGES / program / "Dockerfile").read_text(encoding="utf-8")
+
+
+def packages(program: str) -> set[str]:
+    said = INSTALL.search(text(program))
+    assert said is not None
+    assert program == said.group(1)
+    return set(said.group(2).split())
+
+
+def imported(package: str) -> set[str]:
+    """
+    Return the packages of ours that a package imports.
+    """
+    names = set()
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.add(node.module.partition(".")[0])
+    return names & set(PACKAGES)
+
+
+def superfluous() -> Callable[[str, dict[str, list[str]]], list[str]]:
+    """
+    Load the script's function; it runs inside images and belongs to no package.
+    """
+    spec = importlib.util.spec_from_file_location("slim", IMAGES / "slim.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    chosen: Callable[[str, dict[str, list[str]]], list[str]] = module.superfluous
+    return chosen
+
+
+def locked(program: str) -> set[str]:
+    lines = (ROOT / "requirements" / f"{program}.txt").read_text(encoding="utf-8").splitlines()
+    return {line.partition("==")[0] for line in lines if "==" in line and not line.startswith(" ")}
+
+
+@pytest.mark.parametrize("program", WORKLOADS)
+def test_an_image_starts_as_the_user_of_its_manifest(program: str) -> None:
+    """
+    USER is what the pod's security context says.
+    """
+    security = pod_spec(found(*WORKLOADS[program]))["securityContext"]
+
+    assert f"USER {security['runAsUser']}:{security['runAsGroup']}\n" in text(program)
+
+
+@pytest.mark.parametrize("program", WORKLOADS)
+def test_an_image_holds_the_packages_that_its_program_imports(program: str) -> None:
+    """
+    Of our own packages exactly those are kept that are reached from the program's.
+    """
+    reached = {program}
+    while (more := set().union(*(imported(package) for package in reached)) | reached) != reached:
+        reached = more
+
+    assert reached == packages(program)
+
+
+@pytest.mark.parametrize("program", WORKLOADS)
+def test_the_base_can_be_chosen_and_is_debians(program: str) -> None:
+    """
+    Both stages stand on the same base, by default one with glibc.
+    """
+    assert text(program).count("FROM ${BASE}") == 2
+    assert "ARG BASE=docker.io/library/python:3.13-slim-bookworm\n" in text(program)
+
+
+def test_the_dockerfiles_differ_by_program_alone() -> None:
+    """
+    What is said three times is the same three times.
+    """
+    plain = {
+        re.sub(
+            r"image.description=.*|CMD .*|install \w+ .*",
+            "",
+            text(program).replace(f"gpufence-{program}", "P").replace(f"{program}.txt", "P"),
+        ).replace(f"finish {program}", "finish P")
+        for program in WORKLOADS
+    }
+
+    assert 1 == len(plain)
+
+
+@pytest.mark.parametrize("program", WORKLOADS)
+def test_every_package_is_locked_by_hash(program: str) -> None:
+    """
+    Nothing is installed that is not in the program's locked list, or the builder's.
+    """
+    installing = [
+        line
+        for line in (IMAGES / "install").read_text(encoding="utf-8").splitlines()
+        if " install " in line or line.startswith("$to")
+    ]
+    unlocked = [line for line in installing if "--require-hashes" not in line]
+
+    assert locked(program)
+    assert all("--no-index" in line or "to=" in line or line.startswith("#") for line in unlocked)
+
+
+def test_the_wheels_builder_is_locked() -> None:
+    """
+    The build stage finds the one tool that makes our wheel in the locked list.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+
+    assert "uv_build" == project["build-system"]["build-backend"]
+    assert re.search(r"^uv-build==[\d.]+ \\\n(    --hash=.*\n)+    # via", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("program", "never"),
+    [
+        ("agent", {"fastapi", "starlette", "uvicorn", "cryptography"}),
+        ("webhook", {"nvidia-ml-py"}),
+        ("certs", {"fastapi", "starlette", "uvicorn", "nvidia-ml-py"}),
+    ],
+)
+def test_no_program_brings_anothers_trade(program: str, never: set[str]) -> None:
+    """
+    The agent has no web framework, the webhook no NVML.
+    """
+    assert set() == locked(program) & never
+
+
+def test_what_only_kubeconfigs_need_is_left_out() -> None:
+    """
+    Packages that are reached through `kubernetes` alone go with it; those that others need stay.
+    """
+    requires = {
+        "gpufence": [
+            'kubernetes>=37; extra == "agent"',
+            'nvidia-ml-py>=13; extra == "agent"',
+            'urllib3>=2.3; extra == "agent"',
+            'fastapi>=0.115; extra == "webhook"',
+        ],
+        "kubernetes": ["urllib3>=1.24", "pyyaml>=5", "requests"],
+        "requests": ["urllib3", "PySocks!=1.5.7; extra == 'socks'"],
+        "nvidia-ml-py": [],
+        "pyyaml": [],
+        "urllib3": [],
+    }
+
+    assert ["kubernetes", "pyyaml", "requests"] == superfluous()("agent", requires)
+
+
+def test_names_are_compared_as_installers_do() -> None:
+    """
+    Spelling with dots, dashes and capitals makes no other package.
+    """
+    requires = {
+        "gpufence": ["Jsonpatch>=1; extra == 'webhook'", "kubernetes; extra == 'webhook'"],
+        "jsonpatch": ["json_pointer.x (>=1)"],
+        "json-pointer-x": [],
+        "kubernetes": [],
+    }
+
+    assert ["kubernetes"] == superfluous()("webhook", requires)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from simulator.controlplane import Assets, ControlPlane
 from simulator.progress import progress_on
-from tests.bench.webhook.figures import Figure, at_most, percentile
+from tests.bench._figures import Figure, at_most, percentile
 from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
 from tests.integration.webhook.site import Site

@@ -12,8 +12,8 @@ from gpufence.candidates import Choice
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
+from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import sample
-from tests.bench.webhook.figures import Figure, at_most
 from webhook.cluster import NoCluster
 from webhook.pods import PodHook
 from webhook.policy import Policy

@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import programs
-from tests.bench.webhook.figures import Figure, at_most
 from tests.http.kube.server import ApiServer, reply, watch
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from tests.bench.webhook.figures import percentile
+from tests.bench._figures import percentile
 
 if TYPE_CHECKING:
     import ssl

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tests.bench._figures import Figure, at_least, at_most
 from tests.bench.webhook import load, programs, sample
-from tests.bench.webhook.figures import Figure, at_least, at_most
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -65,11 +65,7 @@ class Agent:
         """
         Find the processes that measure for the agent.
         """
-        if self._run is None:
-            return []
-        pid = self._run.process.pid
-        everybody = [int(item.name) for item in Path("/proc").iterdir() if item.name.isdecimal()]
-        return [item for item in everybody if _parent(item) == pid and CHILD in _command(item)]
+        return [] if self._run is None else measuring_children(self._run.process.pid)
 
     def signal_child(self, number: signal.Signals) -> list[int]:
         """
@@ -99,6 +95,14 @@ class Agent:
         )
 
         assert back, f"no new child: {self.lines[-20:]}"
+
+
+def measuring_children(parent: int) -> list[int]:
+    """
+    Find the children of an agent that measure for it.
+    """
+    everybody = [int(item.name) for item in Path("/proc").iterdir() if item.name.isdecimal()]
+    return [pid for pid in everybody if _parent(pid) == parent and CHILD in _command(pid)]
 
 
 def _parent(pid: int) -> int:

@@ -45,15 +45,16 @@ Line = dict[str, Any]
 
 class AgentProcess:
     """
-    Runs `python -m agent` on a free port; use it as a context manager.
+    Runs `python -m agent`, or another module with its arguments, on a free port; use it as a
+    context manager.
     """
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, *command: str, **settings: str) -> None:
         self._lines: list[Line] = []
         self._changed = threading.Condition()
         self._ended = False
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "agent"],
+            [sys.executable, "-m", *(command or ("agent",))],
             env={
                 "PATH": os.environ["PATH"],
                 "GPUFENCE_STATUS_LISTEN": f"{LOOPBACK}:0",

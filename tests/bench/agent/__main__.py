@@ -1,0 +1,14 @@
+"""
+Measure the agent: `python -m tests.bench.agent [--write docs/benchmarks.md] [part ...]`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests.bench._report import report
+from tests.bench.agent import latency, ticks
+
+if __name__ == "__main__":
+    parts = {"ticks": ticks.measure, "latency": latency.measure}
+    sys.exit(report("agent", parts, sys.argv[1:]))

@@ -1,0 +1,200 @@
+"""
+What a tick costs at the size that is promised, how much memory it takes, and nvitop beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpufence.quantity import GIB
+from simulator.nvml.client import environment
+from tests.bench._figures import Figure, at_most
+from tests.bench.agent.machine import CARDS, crowd, machine
+from tests.bench.webhook.programs import cpu_seconds, memory_mib
+from tests.integration.agent.chaos.program import measuring_children
+
+if TYPE_CHECKING:
+    from tests.bench.agent.machine import Machine, Tenant
+    from tests.integration.agent.program.process import AgentProcess
+
+PODS, PER_CARD = 110, 25
+TICKS = 3600
+FAST_SECONDS = 0.05
+BUSY_TICKS = 600
+REAL_SECONDS = 60.0
+ROUNDS = 200
+MOST_TICK_MILLISECONDS = 10.0
+MOST_PERCENT = 1.0
+MOST_MIB = 80.0
+MOST_GROWTH_MIB = 2.0
+_TICKS = "gpufence_agent_tick_duration_seconds_count"
+_SECONDS = "gpufence_agent_tick_duration_seconds_sum"
+_SKIPPED = "gpufence_agent_ticks_skipped_total"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """
+    The agent at one moment.
+    """
+
+    at: float
+    ticks: float
+    tick_seconds: float
+    parent_seconds: float
+    child_seconds: float
+    parent_mib: float
+    child_mib: float
+
+    @property
+    def mib(self) -> float:
+        return self.parent_mib + self.child_mib
+
+    def each(self, before: Reading) -> tuple[float, float, float]:
+        """
+        Return parent's and child's CPU and the duration of a tick since, in milliseconds.
+        """
+        ticks = self.ticks - before.ticks
+        return (
+            (self.parent_seconds - before.parent_seconds) / ticks * 1000,
+            (self.child_seconds - before.child_seconds) / ticks * 1000,
+            (self.tick_seconds - before.tick_seconds) / ticks * 1000,
+        )
+
+
+def measure() -> list[Figure]:
+    """
+    Measure an agent at its usual pace, one in a hurry, and one that has a suspect on every card.
+    """
+    with tempfile.TemporaryDirectory() as folder, machine(Path(folder)) as node:
+        tenants = crowd(node, PODS, PER_CARD)
+        usual = _usual(node)
+        quiet, quiet_ms = _quiet(node)
+        busy, busy_ms = _busy(node, tenants)
+        peer = _peer(node)
+    if peer["processes"] != CARDS * PER_CARD:
+        raise RuntimeError(f"nvitop sees {peer['processes']:.0f} processes")
+    return [
+        *quiet,
+        *busy,
+        *usual,
+        Figure("nvitop, CPU of one look at the same", peer["look"], "ms"),
+        Figure("nvitop, CPU of one take_snapshots()", peer["snapshot"], "ms"),
+        Figure("tick with all lists / nvitop's look", busy_ms / peer["look"], ""),
+        Figure("tick / nvitop's look", quiet_ms / peer["look"], ""),
+    ]
+
+
+def _usual(node: Machine) -> list[Figure]:
+    settings = {"GPUFENCE_INTERVAL_SECONDS": "1", "GPUFENCE_LIST_SECONDS": "10"}
+    with node.agent(**settings) as agent:
+        first = _after(agent, 5)
+        time.sleep(REAL_SECONDS)
+        last = _read(agent)
+    spent = last.parent_seconds + last.child_seconds - first.parent_seconds - first.child_seconds
+    percent = spent / (last.at - first.at) * 100
+    return [
+        at_most("a core at 1 s, parent and child", percent, "%", MOST_PERCENT),
+        at_most("memory, parent and child", last.mib, "MiB", MOST_MIB),
+        Figure("  of that: parent", last.parent_mib, "MiB"),
+        Figure("  of that: child", last.child_mib, "MiB"),
+    ]
+
+
+def _quiet(node: Machine) -> tuple[list[Figure], float]:
+    """
+    Tick as often as can be, with a list for every ten looks as usual, and look at the memory.
+    """
+    with node.agent(**_hurry(lists=10)) as agent:
+        first = _after(agent, TICKS // 10)
+        last = _after(agent, TICKS)
+        skipped = agent.metrics()[_SKIPPED]
+    parent, child, wall = last.each(first)
+    growth = last.mib - first.mib
+    budget = MOST_TICK_MILLISECONDS
+    return [
+        at_most("tick, CPU of parent and child", parent + child, "ms", budget),
+        Figure("  of that: parent", parent, "ms"),
+        Figure("  of that: child", child, "ms"),
+        Figure("  from look to verdicts", wall, "ms"),
+        at_most(
+            f"more memory after {TICKS:,} ticks than after {TICKS // 10}",
+            growth,
+            "MiB",
+            MOST_GROWTH_MIB,
+        ),
+        Figure("  ticks left out on the way", skipped, ""),
+    ], parent + child
+
+
+def _busy(node: Machine, tenants: list[Tenant]) -> tuple[list[Figure], float]:
+    """
+    Put a pod over its limit on every card, in a namespace that evicts nobody: lists every tick.
+    """
+    for tenant in tenants[:CARDS]:
+        tenant.holdings[0].resize(3 * GIB)
+    with node.agent(**_hurry(lists=10)) as agent:
+        first = _after(agent, BUSY_TICKS // 10)
+        last = _after(agent, BUSY_TICKS)
+    parent, child, wall = last.each(first)
+    budget = MOST_TICK_MILLISECONDS
+    return [
+        at_most("tick, a suspect on each card", parent + child, "ms", budget),
+        Figure("  of that: parent", parent, "ms"),
+        Figure("  of that: child", child, "ms"),
+        Figure("  from look to verdicts", wall, "ms"),
+    ], parent + child
+
+
+def _hurry(lists: int) -> dict[str, str]:
+    return {
+        "GPUFENCE_INTERVAL_SECONDS": f"{FAST_SECONDS}",
+        "GPUFENCE_LIST_SECONDS": f"{FAST_SECONDS * lists}",
+    }
+
+
+def _after(agent: AgentProcess, ticks: int) -> Reading:
+    """
+    Wait until the agent has done so many ticks.
+    """
+    deadline = time.monotonic() + 600
+    while (reading := _read(agent)).ticks < ticks:
+        if time.monotonic() > deadline or agent.process.poll() is not None:
+            raise RuntimeError(f"{reading.ticks} ticks only: {agent.lines[-5:]}")
+        time.sleep(0.5)
+    return reading
+
+
+def _read(agent: AgentProcess) -> Reading:
+    found = agent.metrics()
+    parent = agent.process.pid
+    children = measuring_children(parent)
+    return Reading(
+        at=time.monotonic(),
+        ticks=found[_TICKS],
+        tick_seconds=found[_SECONDS],
+        parent_seconds=cpu_seconds(parent),
+        child_seconds=sum(cpu_seconds(pid) for pid in children),
+        parent_mib=memory_mib(parent)[0],
+        child_mib=sum(memory_mib(pid)[0] for pid in children),
+    )
+
+
+def _peer(node: Machine) -> dict[str, float]:
+    command = [sys.executable, "-m", "tests.bench.agent.peer", f"{ROUNDS}"]
+    done = subprocess.run(
+        command,
+        env={**os.environ, **environment(node.state.path)},
+        capture_output=True,
+        check=True,
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found

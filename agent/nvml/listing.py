@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agent.model.sample import CardMemory, ProcessList, merged
 from agent.nvml.faults import lasts, sentence
 from agent.nvml.protocol import Failure, Listed
-from gpufence.quantity import GIB, MIB
+from gpufence.quantity import GIB
 
 if TYPE_CHECKING:
     from agent.model.sample import GpuProcess
@@ -19,6 +19,11 @@ UNCHARGED_BYTES: Final = GIB
 """
 More memory than a card uses when nobody holds any, beside what is reserved.
 """
+
+_UNCHARGED: Final = (
+    "its memory is in use and the driver charges it to nobody; set hostPID on the agent's pod, or "
+    "look for processes that died without giving memory back"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +81,19 @@ def new_listing(
     if isinstance(answer, Failure):
         return Listing(now, used, trouble=sentence(answer), again=not lasts(answer))
     processes = merged(answer.compute, answer.graphics, answer.mps)
-    uncharged = _uncharged(processes, memory)
-    if uncharged:
-        first = last is None or last.trouble != uncharged
-        return Listing(now, used, mps=bool(answer.mps), trouble=uncharged, again=first)
+    if _charges_nobody(processes, memory):
+        first = last is None or last.trouble != _UNCHARGED
+        return Listing(now, used, mps=bool(answer.mps), trouble=_UNCHARGED, again=first)
     return Listing(now, used, ProcessList(answer.at, processes), mps=bool(answer.mps))
 
 
-def _uncharged(processes: tuple[GpuProcess, ...], memory: CardMemory | None) -> str:
+def _charges_nobody(processes: tuple[GpuProcess, ...], memory: CardMemory | None) -> bool:
     """
-    Say so where a card in use is charged to nobody: that is no idle card.
+    Tell whether a card in use is charged to nobody: that is no idle card.
 
     Drivers leave out processes that the caller's PID namespace does not show, or show them with 0
     bytes, and call that a success.
     """
     if memory is None or any(item.used_bytes != 0 for item in processes):
-        return ""
-    taken = memory.used_bytes - (memory.reserved_bytes or 0)
-    if taken <= UNCHARGED_BYTES:
-        return ""
-    return (
-        f"{len(processes)} processes hold 0 MiB of it, yet {taken // MIB} MiB are in use; set "
-        "hostPID on the agent's pod, or look for processes that died without giving memory back"
-    )
+        return False
+    return memory.used_bytes - (memory.reserved_bytes or 0) > UNCHARGED_BYTES

@@ -36,16 +36,22 @@ Children within the kernel that even SIGKILL does not end; further ones would on
 
 _OPEN: Final = Question(Ask.OPEN)
 _FOR_ALL: Final = frozenset({Ask.OPEN, Ask.COUNT})
+_OPENING: Final = (
+    "NVML is being opened, which wakes every card up; turn the driver's persistence mode on if "
+    "that takes long"
+)
 _LOOK: Final = "look in the kernel's log for Xid messages, reset the card or reboot the node"
 
 
 @dataclass(frozen=True, slots=True)
 class _Harm:
     """
-    How often in a row a question was the end of a child, and until when it is not asked.
+    How often in a row a question was the end of a child, how long it is not asked for that, and
+    until when.
     """
 
     strikes: int
+    pause: float
     until: float
 
 
@@ -106,15 +112,15 @@ class Session:
 
     def avoided(self, question: Question) -> str:
         """
-        Say why a question is not asked at present; empty if it is.
+        Say why a question is not asked at present; empty if it is. The words stay the same for as
+        long as the reason does, so that nobody takes them for news.
         """
         harm = self._harm.get(question)
-        rest = 0.0 if harm is None else harm.until - self._clock()
-        if harm is None or rest <= 0:
+        if harm is None or harm.until <= self._clock():
             return ""
         return (
             f"asking for it has ended {harm.strikes} NVML processes in a row, so it is left alone "
-            f"for another {rest:.0f} s; {_LOOK}"
+            f"for {harm.pause:.0f} s; {_LOOK}"
         )
 
     def close(self) -> None:
@@ -210,13 +216,12 @@ class Session:
         """
         Tell slow from hanging, once nothing has come for a while.
         """
-        now = self._clock()
-        silent = now - self._progress_at
-        if now >= self._progress_at + self._patience:
+        patience = self._patience
+        if self._clock() >= self._progress_at + patience:
             asked = _words(next(iter(self._open.values())))
-            self._lose(f"asked {asked}, the driver gave no answer for {silent:.1f} s; {_LOOK}")
+            self._lose(f"asked {asked}, the driver gave no answer for {patience:.1f} s; {_LOOK}")
         elif self._ready_at is None:
-            self.trouble = f"NVML has been opening for {silent:.0f} s; {_LOOK} if it goes on"
+            self.trouble = _OPENING
 
     def _lose(self, trouble: str) -> None:
         """
@@ -227,7 +232,8 @@ class Session:
         if culprit is not None and culprit.ask not in _FOR_ALL:
             strikes = 1 + (self._harm[culprit].strikes if culprit in self._harm else 0)
             limits = self._settings.avoid_seconds, self._settings.avoid_limit_seconds
-            self._harm[culprit] = _Harm(strikes, now + pause_seconds(strikes, *limits))
+            pause = pause_seconds(strikes, *limits)
+            self._harm[culprit] = _Harm(strikes, pause, now + pause)
         if channel is not None and not channel.kill():
             self._stuck.append(channel)
         if self._ready_at is not None:

@@ -124,6 +124,19 @@ def test_a_question_that_ends_two_children_is_left_out(
     assert "" == session.avoided(look(0))
 
 
+def test_what_has_not_changed_is_said_in_the_same_words(session: Session, script: Script) -> None:
+    """
+    Who logs a new trouble does not log this one each second.
+    """
+    script.answers[look(1)] = HANG
+    ask(session, script)
+    ask(session, script)
+    first = session.avoided(look(1))
+    script.clock.now += 17
+
+    assert first == session.avoided(look(1))
+
+
 def test_a_question_left_out_is_tried_again(session: Session, script: Script) -> None:
     """
     After a while it is asked again, and if it is answered, nothing is held against it.
@@ -296,7 +309,7 @@ def test_opening_may_take_longer_than_a_sample(session: Session, script: Script)
 
     assert not late
     assert begin + 4 == script.clock()
-    assert "NVML has been opening for 4 s" in session.trouble
+    assert "NVML is being opened" in session.trouble
     assert session.ready(script.clock() + 4)
     assert (1, "") == (session.started, session.trouble)
 
@@ -311,7 +324,7 @@ def test_opening_does_not_take_for_ever(session: Session, script: Script) -> Non
 
     assert script.children[0].killed
     assert 2 == session.started
-    assert "NVML has been opening for" in session.trouble
+    assert "NVML is being opened" in session.trouble
 
 
 def test_before_it_is_open_nothing_else_is_asked(session: Session, script: Script) -> None:

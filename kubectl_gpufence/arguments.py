@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class _Version(argparse.Action):
             found = version("gpufence")
         except PackageNotFoundError:
             found = "(not installed, run from its sources)"
-        parser.exit(0, f"gpufence {found}\n")
+        sys.stdout.write(f"gpufence {found}\n")
+        parser.exit()
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -104,15 +104,9 @@ class Site:
         return self._run(str(self.plane.kubectl_path), "gpufence", *arguments)
 
     def _run(self, *command: str, user: str | User = "admin") -> subprocess.CompletedProcess[str]:
-        environment: Mapping[str, str] = {
-            **os.environ,
-            "KUBECONFIG": str(self.plane.kubeconfig(user)),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONIOENCODING": "utf-8",
-        }
         return subprocess.run(
             command,
-            env=environment,
+            env=self._environment(user),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -120,6 +114,28 @@ class Site:
             timeout=PATIENCE_SECONDS,
             check=False,
         )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """
+        Start the plugin, for tests that do not let it end by itself.
+        """
+        return subprocess.Popen(
+            [sys.executable, "-m", "kubectl_gpufence", *arguments],
+            env=self._environment("admin"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def _environment(self, user: str | User) -> Mapping[str, str]:
+        return {
+            **os.environ,
+            "KUBECONFIG": str(self.plane.kubeconfig(user)),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONIOENCODING": "utf-8",
+        }
 
     def wait_until_allowed(self, user: User, *question: str) -> None:
         """

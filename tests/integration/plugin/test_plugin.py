@@ -5,10 +5,11 @@ The plugin on a real API server, with snapshots that come through its pod proxy.
 from __future__ import annotations
 
 import json
+import signal
 from typing import TYPE_CHECKING
 
 from simulator.controlplane import User
-from tests.integration.plugin.site import TENANT
+from tests.integration.plugin.site import PATIENCE_SECONDS, TENANT
 
 if TYPE_CHECKING:
     from tests.integration.plugin.site import Site
@@ -193,3 +194,31 @@ def test_doctor_finds_what_is_missing(site: Site) -> None:
     assert "there is no Deployment gpufence-webhook" in said
     assert "there is no ConfigMap gpufence-policy" in said
     assert f"{site.namespace}/early-bird" in said
+
+
+def test_ctrl_c_ends_a_watch_without_a_traceback(site: Site) -> None:
+    """
+    Whoever watches ends it with Ctrl-C, and that is no error to read about.
+    """
+    with site.start("top", "--watch", "-n", site.namespace) as watching:
+        assert watching.stdout is not None
+        read = watching.stdout.readline() + watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _, told = watching.communicate(timeout=PATIENCE_SECONDS)
+
+    assert "POD" in read
+    assert (130, "") == (watching.returncode, told)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(site: Site) -> None:
+    """
+    `| head` closes the pipe early.
+    """
+    with site.start("inspect", site.node) as reading:
+        assert reading.stdout is not None
+        assert reading.stderr is not None
+        reading.stdout.close()
+        told = reading.stderr.read()
+        reading.wait(PATIENCE_SECONDS)
+
+    assert (0, "") == (reading.returncode, told)

@@ -1,0 +1,22 @@
+"""
+A desk for every test of this folder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.http.kube.server import ApiServer
+from tests.http.plugin.desk import Desk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with ApiServer() as server:
+        yield Desk(server, tmp_path)

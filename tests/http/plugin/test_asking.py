@@ -1,0 +1,288 @@
+"""
+Answers that are missing, slow, strange or forbidden.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpufence.snapshot import write_snapshot
+from kube import ForbiddenError, UnreachableError
+from kubectl_gpufence.cluster import advice
+from kubectl_gpufence.errors import MissingError
+from tests.http.kube.builders import status
+from tests.http.kube.server import hang, reply
+from tests.http.plugin.desk import (
+    ABSENT,
+    AGENT,
+    DENIED,
+    PODS,
+    SYSTEM,
+    agent_pod,
+    listed,
+)
+from tests.unit.plugin.builders import NODE, raw_pod, snapshot
+
+if TYPE_CHECKING:
+    from tests.http.kube.server import Answer
+    from tests.http.plugin.desk import Desk
+
+NEWER = write_snapshot(snapshot()).replace('"v":1', '"v":2').encode()
+
+
+class Impatient(io.StringIO):
+    """
+    Takes two pages and then presses Ctrl-C.
+    """
+
+    def write(self, text: str, /) -> int:
+        if self.getvalue().count("POD") >= 2:
+            raise KeyboardInterrupt
+        return super().write(text)
+
+
+def test_the_contexts_namespace_is_meant(desk: Desk) -> None:
+    """
+    Where no namespace is named, that of the kubeconfig's context is asked for.
+    """
+    said = desk.run("top")
+
+    assert (0, "") == (said.code, said.err)
+    assert "trainer-0" in said.out
+    assert "NAMESPACE" not in said.out
+
+
+def test_completed_pods_are_not_asked_for(desk: Desk) -> None:
+    """
+    What has ended holds no memory, and may be the most of a cluster.
+    """
+    desk.run("top", "-A", "--node", NODE)
+
+    [seen] = desk.server.seen("GET /api/v1/pods")
+    assert (
+        f"status.phase!=Succeeded,status.phase!=Failed,spec.nodeName={NODE}"
+        == seen.query["fieldSelector"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (DENIED, "you may not ask agents"),
+        (ABSENT, "its pod is gone, or knows no snapshots"),
+        (reply(status(503, "ServiceUnavailable", "no route"), 503), "it does not answer: no route"),
+        (reply(status(400, "BadRequest", "no"), 400), "it refuses: 400 no"),
+        (reply(b"<html>"), "its answer is no snapshot"),
+        (reply(NEWER), "it is newer than this plugin: upgrade the plugin"),
+        (reply({"odd": 1}, 202), "status 202 comes without a text"),
+        (hang(), "it does not answer in time"),
+    ],
+    ids=["denied", "gone", "unreachable", "refused", "page", "newer", "accepted", "silent"],
+)
+def test_a_silent_agent_costs_only_the_measurements(
+    desk: Desk, answer: Answer, reason: str
+) -> None:
+    """
+    Limits and caps are shown all the same, and the note says what is the matter.
+    """
+    desk.get(AGENT, answer)
+
+    said = desk.run("top", "-o", "json")
+
+    [pod] = said.json["pods"]
+    assert ("3072Mi", "2150Mi", None) == (pod["limit"], pod["told"], pod["used"])
+    assert any(reason in note for note in said.json["notes"])
+
+
+def test_who_may_not_list_nodes_or_agents_is_told_so(desk: Desk) -> None:
+    """
+    Each missing right is one note.
+    """
+    desk.get("/api/v1/nodes", DENIED)
+    desk.get(SYSTEM, DENIED)
+
+    said = desk.run("top")
+
+    assert 2 == said.err.count("note: you may not list")
+    assert "trainer-0" in said.out
+
+
+def test_a_cluster_without_agents_says_so(desk: Desk) -> None:
+    """
+    No agent at all is not the same as one that is silent.
+    """
+    desk.get(SYSTEM, listed())
+
+    assert "no agent runs in this cluster" in desk.run("top").err
+
+
+def test_only_agents_of_the_nodes_in_question_are_asked(desk: Desk) -> None:
+    """
+    For one namespace there is no need to ask a thousand nodes.
+    """
+    desk.get(SYSTEM, listed(agent_pod(), agent_pod("gpufence-agent-y", "gpu-2")))
+
+    assert "" == desk.run("top").err
+    assert "not scripted" in desk.run("top", "-A").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("top", "-n", "empty"), "no pod in namespace empty has to do with GPU memory"),
+        (("top", "-A", "--node", "gpu-9"), "no pod in any namespace has to do with GPU memory on"),
+        (("top", "cards", "--node", "gpu-9"), "there are no cards on node gpu-9"),
+        (("top", "nodes", "--node", "gpu-9"), "there are no GPU nodes on node gpu-9"),
+        (("report", "-n", "empty"), "no agent has seen a pod with GPU memory in namespace empty"),
+    ],
+    ids=["namespace", "all", "cards", "nodes", "report"],
+)
+def test_nothing_to_show_is_said(desk: Desk, arguments: tuple[str, ...], text: str) -> None:
+    """
+    An empty table would leave open whether the question was understood.
+    """
+    desk.get("/api/v1/namespaces/empty/pods", listed())
+    desk.get("/api/v1/pods", listed())
+
+    said = desk.run(*arguments)
+
+    assert (0, "") == (said.code, said.out)
+    assert f"note: {text}" in said.err
+
+
+@pytest.mark.parametrize("what", ["pods", "cards", "nodes"])
+def test_every_table_of_top_is_also_json(desk: Desk, what: str) -> None:
+    """
+    Programs find the items under the word that was typed, with a version.
+    """
+    found = desk.run("top", what, "-o", "json").json
+
+    assert 1 == found["v"]
+    assert 1 == len(found[what])
+    assert desk.run("top", what, "-o", "wide").out.count("\n") == 2
+
+
+def test_watching_goes_on_until_somebody_stops_it(desk: Desk) -> None:
+    """
+    Every look asks anew.
+    """
+    desk.server.on(f"GET {PODS}", listed(raw_pod()), listed(raw_pod(name="later")))
+    screen = Impatient()
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.run("top", "--watch", "--interval", "0", out=screen)
+
+    assert 2 <= len(desk.server.seen(f"GET {PODS}"))
+    assert "trainer-0" in screen.getvalue()
+
+
+def test_a_report_says_since_when_it_counts(desk: Desk) -> None:
+    """
+    A suggestion comes with its words of caution; in CSV there are only rows.
+    """
+    table, rows = desk.run("report"), desk.run("report", "-o", "csv", "-A")
+
+    assert "Job/trainer" in table.out
+    assert "note: measured since 2026-01-02T00:00:00Z\n" in table.err
+    assert "SUGGESTED is the peak and a tenth" in table.err
+    assert 2 == len(rows.out.splitlines())
+    assert "trainer" == desk.run("report", "-o", "json").json["owners"][0]["name"]
+
+
+def test_a_story_is_told_without_the_rights_to_all_of_it(desk: Desk) -> None:
+    """
+    Namespace, node, events and agents are extras.
+    """
+    for path in ("/api/v1/namespaces/team-a", f"/api/v1/nodes/{NODE}", SYSTEM):
+        desk.get(path, DENIED)
+    desk.get("/api/v1/namespaces/team-a/events", DENIED)
+
+    said = desk.run("explain", "trainer-0")
+
+    assert 0 == said.code
+    assert "namespace unknown" in said.out
+    assert "Unknown: you may not list pods in gpufence-system" in said.out
+
+
+def test_a_story_of_a_pod_without_a_node_asks_no_agent(desk: Desk) -> None:
+    """
+    Before a pod is placed nobody measures it.
+    """
+    desk.get(f"{PODS}/trainer-0", reply(raw_pod(bound=False)))
+
+    assert "no node has been chosen yet" in desk.run("explain", "trainer-0").out
+    assert [] == desk.server.seen(f"GET {AGENT}")
+
+
+def test_a_pod_that_is_not_there_is_named(desk: Desk) -> None:
+    """
+    The error says in which namespace it was looked for.
+    """
+    desk.get(f"{PODS}/ghost", ABSENT)
+
+    with pytest.raises(MissingError, match="there is no pod ghost in namespace team-a"):
+        desk.run("explain", "ghost")
+
+
+def test_an_inspection_shows_the_snapshot(desk: Desk) -> None:
+    """
+    As JSON it is what the agent said.
+    """
+    assert "team-a/trainer-0" in desk.run("inspect", NODE).out
+    assert NODE == desk.run("inspect", NODE, "-o", "json").json["node"]
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "text"),
+    [
+        (SYSTEM, DENIED, "you may not list pods in gpufence-system"),
+        (AGENT, DENIED, "agent gpufence-agent-x on node gpu-1: you may not ask agents"),
+    ],
+    ids=["agents", "snapshot"],
+)
+def test_an_inspection_needs_its_agent(desk: Desk, path: str, answer: Answer, text: str) -> None:
+    """
+    Without a snapshot there is nothing to inspect, and the error says why.
+    """
+    desk.get(path, answer)
+
+    with pytest.raises(MissingError, match=text):
+        desk.run("inspect", NODE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (ABSENT, "there is no node gpu-2; `kubectl get nodes`"),
+        (DENIED, "no agent runs on a node gpu-2"),
+        (reply({"kind": "Node"}), "no agent runs on node gpu-2; `kubectl gpufence doctor`"),
+    ],
+    ids=["absent", "denied", "without"],
+)
+def test_a_node_without_an_agent_is_told_from_no_node(
+    desk: Desk, answer: Answer, text: str
+) -> None:
+    """
+    What is missing decides what to do.
+    """
+    desk.get("/api/v1/nodes/gpu-2", answer)
+
+    with pytest.raises(MissingError, match=text):
+        desk.run("inspect", "gpu-2")
+
+
+def test_errors_that_end_a_call_come_with_advice(desk: Desk) -> None:
+    """
+    One sentence says what happened and what to do.
+    """
+    desk.get(PODS, DENIED)
+
+    with pytest.raises(ForbiddenError) as caught:
+        desk.run("top")
+
+    assert advice(caught.value).endswith("or name a namespace of yours with -n")
+    assert "`kubectl version`" in advice(UnreachableError("GET /: nobody there"))
+    assert "as it is" == advice(MissingError("as it is"))

@@ -1,0 +1,126 @@
+"""
+The doctor asks the API server and the webhooks.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+
+from kubectl_gpufence.doctor.webhook import HOOKS, POLICIES
+from tests.http.kube.server import reply
+from tests.http.plugin.desk import ABSENT, DENIED, agent_pod, listed, namespace
+
+if TYPE_CHECKING:
+    from tests.http.kube.server import Exchange
+    from tests.http.plugin.desk import Desk
+
+SYSTEM = "/api/v1/namespaces/gpufence-system"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+DEPLOYMENT = "/apis/apps/v1/namespaces/gpufence-system/deployments/gpufence-webhook"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/gpufence-system/endpointslices"
+REVIEWS = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+METRICS = f"{SYSTEM}/pods/gpufence-webhook-a:8080/proxy/metrics"
+EXPIRY = b"gpufence_webhook_certificate_expiry_seconds 5184000\n"
+OBJECTS = (
+    SYSTEM,
+    DEPLOYMENT,
+    f"{ADMISSION}/mutatingwebhookconfigurations/gpufence",
+    f"{SYSTEM}/configmaps/gpufence-policy",
+    *(f"{ADMISSION}/validatingadmissionpolicies/{name}" for name in POLICIES),
+    *(f"{ADMISSION}/validatingadmissionpolicybindings/{name}" for name in POLICIES),
+)
+
+
+@pytest.fixture
+def healthy(desk: Desk) -> Desk:
+    """
+    Script an installation in which everything is well.
+    """
+    authority = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+    hooks = [
+        {"name": name, "failurePolicy": "Ignore", "clientConfig": {"caBundle": authority}}
+        for name in HOOKS
+    ]
+    endpoint = {"addresses": ["10.0.0.1"], "conditions": {"ready": True}}
+    desk.get("/version", reply({"gitVersion": "v1.37.1"}))
+    for path in OBJECTS:
+        desk.get(path, reply({"kind": "Something"}))
+    desk.get(DEPLOYMENT, reply({"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}))
+    desk.get(OBJECTS[2], reply({"webhooks": hooks}))
+    desk.get(SLICES, listed({"endpoints": [endpoint]}))
+    desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
+    desk.get(METRICS, reply(EXPIRY))
+    desk.server.on(REVIEWS, reply({"status": {"allowed": True}}))
+    desk.get(f"{SYSTEM}/pods", pods_by_label)
+    return desk
+
+
+def pods_by_label(exchange: Exchange) -> None:
+    """
+    Answer with the agent or with the webhook, as the label asks.
+    """
+    name = "gpufence-webhook-a" if "webhook" in exchange.path else "gpufence-agent-x"
+    listed(agent_pod(name))(exchange)
+
+
+def test_a_healthy_installation_has_code_zero(healthy: Desk) -> None:
+    """
+    Everything is asked for, and all is well.
+    """
+    said = healthy.run("doctor")
+
+    assert "all is well" == said.out.splitlines()[-1], said.out
+    assert 0 == said.code
+    assert "the certificate that gpufence-webhook-a serves lasts 60d more" in said.out
+
+
+def test_a_webhook_that_does_not_tell_its_certificate_is_left_out(healthy: Desk) -> None:
+    """
+    Whether it runs is said by its Deployment already.
+    """
+    healthy.get(METRICS, DENIED)
+
+    assert "gpufence-webhook-a" not in healthy.run("doctor").out
+
+
+def test_what_is_absent_is_wrong(healthy: Desk) -> None:
+    """
+    Objects of the installation that are missing make the code 1.
+    """
+    for path in OBJECTS:
+        healthy.get(path, ABSENT)
+
+    said = healthy.run("doctor", "-o", "json")
+
+    wrong = [item for item in said.json["checks"] if item["level"] == "wrong"]
+    assert 1 == said.code
+    assert len(OBJECTS) - len(POLICIES) == len(wrong)
+
+
+def test_what_is_hidden_is_not_wrong(healthy: Desk) -> None:
+    """
+    A tenant who runs the doctor finds out little, and nothing false.
+    """
+    for path in (*OBJECTS, SLICES, "/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods"):
+        healthy.get(path, DENIED)
+    healthy.get(f"{SYSTEM}/pods", DENIED)
+    healthy.server.on(REVIEWS, reply({"status": {"allowed": False}}))
+
+    said = healthy.run("doctor")
+
+    assert 0 == said.code
+    assert "could not be found out" in said.out.splitlines()[-1]
+    assert "you may not list pods in all namespaces, list nodes" in said.out
+
+
+def test_rights_that_cannot_be_asked_for_are_not_claimed(healthy: Desk) -> None:
+    """
+    Where the review itself is refused, nothing is said about permissions.
+    """
+    healthy.server.on(REVIEWS, DENIED)
+
+    assert "permissions" not in healthy.run("doctor").out

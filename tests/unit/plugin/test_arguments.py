@@ -1,0 +1,178 @@
+"""
+What can be typed, and what it goes to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+
+import pytest
+
+from kubectl_gpufence.arguments import parse, patience, seconds
+from kubectl_gpufence.table import Look
+from kubectl_gpufence.terminal import Terminal, terminal_for
+
+
+class Screen(io.StringIO):
+    """
+    A terminal in memory.
+    """
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+class OldScreen(Screen):
+    encoding = "latin-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("5", 5.0), ("5s", 5.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0)]
+)
+def test_times_are_written_as_for_kubectl(text: str, wanted: float) -> None:
+    """
+    Numbers with units, several of them, or bare seconds.
+    """
+    assert wanted == seconds(text)
+
+
+@pytest.mark.parametrize("text", ["", "s", "5 s", "-1s", "1x", "\u0665s", "1s2"])
+def test_other_times_are_refused(text: str) -> None:
+    """
+    The error shows what a time looks like.
+    """
+    with pytest.raises(argparse.ArgumentTypeError, match="such as 5s or 1m30s"):
+        seconds(text)
+
+
+def test_a_timeout_of_zero_waits() -> None:
+    """
+    Zero means no timeout, as for kubectl.
+    """
+    assert (86_400.0, 3.0) == (patience("0"), patience("3s"))
+
+
+def test_pods_of_the_current_namespace_are_what_top_shows() -> None:
+    """
+    Without further words top is about pods, as a table, once.
+    """
+    call = parse(["top"])
+
+    assert ("top", "pods", "", "", "table", False) == (
+        call.verb,
+        call.what,
+        call.namespace,
+        call.node,
+        call.output,
+        call.watch,
+    )
+
+
+@pytest.mark.parametrize("text", ["trainer-0", "pod/trainer-0", "pods/trainer-0"])
+def test_a_pod_may_be_named_with_its_kind(text: str) -> None:
+    """
+    What `kubectl get -o name` prints can be pasted.
+    """
+    assert "trainer-0" == parse(["explain", text]).pod
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["dance"],
+        ["top", "dogs"],
+        ["top", "-n", "a", "-A"],
+        ["top", "-n", "a/b"],
+        ["top", "--watch", "-o", "json"],
+        ["explain"],
+        ["explain", "../secrets"],
+        ["inspect", "node/a b"],
+        ["report", "-o", "wide"],
+        ["top", "--request-timeout", "soon"],
+    ],
+)
+def test_a_call_that_cannot_be_read_ends_with_two(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The usage is shown, and no cluster is looked for.
+    """
+    with pytest.raises(SystemExit) as caught:
+        parse(arguments)
+
+    assert 2 == caught.value.code
+    assert "usage: kubectl gpufence" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["", "top", "explain", "report", "doctor", "inspect"])
+def test_every_verb_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Help ends with lines that can be typed.
+    """
+    with pytest.raises(SystemExit) as caught:
+        parse([verb, "--help"] if verb else ["--help"])
+
+    told = capsys.readouterr().out
+    assert 0 == caught.value.code
+    assert f"examples:\n  kubectl gpufence {verb}" in told
+    assert all(len(line) <= 100 for line in told.splitlines())
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    One word for all of gpufence.
+    """
+    with pytest.raises(SystemExit):
+        parse(["--version"])
+
+    assert capsys.readouterr().out.startswith("gpufence 0.")
+
+
+def test_colours_are_for_terminals_that_want_them() -> None:
+    """
+    A pipe, NO_COLOR and a dumb terminal get plain text; a file also gets whole names.
+    """
+    err = io.StringIO()
+
+    assert terminal_for(Screen(), err, {}).look.colour
+    assert not terminal_for(Screen(), err, {"NO_COLOR": "1"}).look.colour
+    assert not terminal_for(Screen(), err, {"TERM": "dumb"}).look.colour
+    assert not terminal_for(io.StringIO(), err, {}).look.colour
+    assert None is terminal_for(io.StringIO(), err, {}).look.width
+
+
+def test_bars_are_drawn_with_what_the_terminal_knows() -> None:
+    """
+    An encoding without block characters gets ASCII.
+    """
+    assert terminal_for(Screen(), io.StringIO(), {}).look.unicode
+    assert not terminal_for(OldScreen(), io.StringIO(), {}).look.unicode
+
+
+def test_a_new_page_clears_a_terminal_only() -> None:
+    """
+    What goes to a file stays readable.
+    """
+    screen, file = Screen(), io.StringIO()
+    Terminal(screen, io.StringIO(), Look()).clear()
+    Terminal(file, io.StringIO(), Look()).clear()
+
+    assert ("\x1b[H\x1b[2J", "\n") == (screen.getvalue(), file.getvalue())
+
+
+def test_notes_stay_out_of_the_answer() -> None:
+    """
+    Pipes carry the answer alone.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    terminal = Terminal(out, err, Look())
+    terminal.json({"a": 1})
+    terminal.notes(["something is missing"])
+
+    assert {"a": 1} == json.loads(out.getvalue())
+    assert "note: something is missing\n" == err.getvalue()

@@ -1,0 +1,123 @@
+"""
+The doctor's findings, and how they are told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpufence.mode import Mode
+from kubectl_gpufence.doctor import Level, examine, is_wrong, told, told_json
+from kubectl_gpufence.doctor.facts import Asked, Namespace
+from kubectl_gpufence.table import Look
+from tests.unit.plugin import sick
+from tests.unit.plugin.builders import seen_node
+
+if TYPE_CHECKING:
+    from kubectl_gpufence.doctor.facts import Facts
+
+
+def test_the_doctor_sums_up() -> None:
+    """
+    The last line says whether anything is wrong, and what else there is.
+    """
+    fine = sick.healthy()
+    look = replace(fine, deployment=sick.deployment(1, None), version=sick.version("v1.35.0"))
+    one = replace(fine, system=Asked())
+
+    assert ["all is well", "nothing is wrong, 1 worth a look", "1 thing is wrong"] == [
+        list(told(examine(facts), Look()))[-1] for facts in (fine, look, one)
+    ]
+    assert (
+        "nothing wrong was found, and 10 could not be found out"
+        == (list(told(examine(sick.denied()), Look()))[-1])
+    )
+
+
+def test_the_doctor_speaks_json() -> None:
+    """
+    Programs get level, subject, words and remedy of each check.
+    """
+    found = told_json(examine(sick.bare()))
+
+    assert {"level", "subject", "said", "remedy"} == set(found[0])
+    assert is_wrong(examine(sick.bare()))
+    assert not is_wrong(examine(sick.healthy()))
+
+
+def said(facts: Facts) -> str:
+    return " ".join(item.said for item in examine(facts))
+
+
+def test_a_lowered_kill_switch_is_worth_a_look() -> None:
+    """
+    An operator who has forgotten it is reminded; without the key namespaces decide.
+    """
+    fine = sick.healthy()
+    lowered = replace(fine, switch=Asked({"data": {"max-mode": "cap"}}))
+
+    assert "agents go no further than mode cap" in said(lowered)
+    assert "namespaces decide" in said(replace(fine, switch=Asked({})))
+
+
+def test_several_cas_are_counted() -> None:
+    """
+    While two CAs overlap the younger one counts.
+    """
+    both = dict.fromkeys(sick.healthy().trusted, (*sick.YEARS, (0.0, sick.NOW + sick.DAY)))
+
+    assert "(2 CAs, 3650d left)" in said(replace(sick.healthy(), trusted=both))
+
+
+def test_a_ca_that_ends_soon_is_wrong() -> None:
+    """
+    Two weeks before its end nobody has renewed it: something is broken.
+    """
+    short = dict.fromkeys(sick.healthy().trusted, ((0.0, sick.NOW + sick.DAY),))
+
+    assert is_wrong(examine(replace(sick.healthy(), trusted=short)))
+
+
+def test_hidden_parts_do_not_hide_the_rest() -> None:
+    """
+    Whoever may not see pods or nodes still learns about everything else.
+    """
+    facts = replace(
+        sick.healthy(), pods=Asked(hidden="you may not see pods"), nodes=Asked(hidden="no nodes")
+    )
+    levels = {item.level for item in examine(facts)}
+
+    assert {Level.OK, Level.UNKNOWN} == levels
+    assert "measures and answers" in said(facts)
+
+
+def test_no_replica_at_all_is_wrong() -> None:
+    """
+    A webhook that is scaled to nothing sets no limits.
+    """
+    assert "0 of 2 replicas ready: new pods get no limits" in said(
+        replace(sick.healthy(), deployment=sick.deployment(None))
+    )
+
+
+def test_policies_nobody_asked_for_are_not_judged() -> None:
+    """
+    Facts that are not there lead to no finding.
+    """
+    assert "gpufence-mode" not in said(replace(sick.healthy(), policies={}, bindings={}))
+
+
+def test_a_cluster_without_nodes_or_pods_has_nothing_to_say_of_them() -> None:
+    """
+    A fenced namespace without pods is well.
+    """
+    facts = replace(
+        sick.healthy(),
+        pods=Asked([]),
+        nodes=Asked({"gpu-1": replace(seen_node(), cards=None, cards_trouble="odd")}),
+        namespaces=Asked([Namespace("team-a", str(Mode.CAP))]),
+    )
+
+    assert "1 in mode cap" in said(facts)
+    assert "gpu-1: odd" in said(facts)

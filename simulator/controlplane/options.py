@@ -15,8 +15,8 @@ class Options:
 
     Without a controller manager there are no ServiceAccounts but those that somebody makes, and
     pods need none. With `kubelet` the API server is told how to reach nodes and pods: somebody runs
-    a kubelet on the same network. A folder that is named here must be empty and is kept; without one everything
-    is in a temporary folder, which disappears with the control plane.
+    a kubelet on the same network. A folder that is named here must be empty and is kept; without
+    one everything is in a temporary folder, which disappears with the control plane.
     """
 
     scheduler: bool = False

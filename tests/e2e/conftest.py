@@ -1,0 +1,53 @@
+"""
+One real cluster of one node for all tests, with gpufence installed as its manual says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from simulator.cluster import Cluster
+from simulator.controlplane import Assets
+from simulator.progress import progress_on
+from tests.e2e.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """
+    Start a cluster, progress visible, and end it with all that ran in it.
+    """
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        started = Cluster.start(
+            Assets.from_environment(os.environ), progress=progress_on(sys.stderr)
+        )
+    with started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def site(cluster: Cluster) -> Site:
+    """
+    The cluster with gpufence in it, ready to fence.
+    """
+    site = Site(cluster)
+    site.install()
+    return site
+
+
+@pytest.fixture
+def team(site: Site) -> Iterator[str]:
+    """
+    A namespace whose pods are fenced.
+    """
+    with site.namespace("evict") as name:
+        yield name

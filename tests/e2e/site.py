@@ -1,0 +1,177 @@
+"""
+What the tests do with a cluster: the things a person does with kubectl.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from gpufence import names
+from simulator.cluster.inside.containers import CTR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from simulator.cluster import Cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+OVERLAY = str(ROOT / "deploy" / "overlays" / "simulated")
+SYSTEM = ("--namespace", names.SYSTEM_NAMESPACE)
+WEBHOOK, AGENT = "gpufence-webhook", "gpufence-agent"
+PATIENCE_SECONDS = 90.0
+_POLL_SECONDS = 0.3
+
+# An operator's patience is longer than a test's.
+QUICK = (
+    "GPUFENCE_GRACE_SECONDS=5",
+    "GPUFENCE_HOLD_SECONDS=5",
+    "GPUFENCE_START_PAUSE_SECONDS=3",
+)
+
+Json = dict[str, Any]
+
+
+class Site:
+    """
+    A cluster seen by its administrator.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def install(self) -> None:
+        """
+        Apply the overlay, hurry the agent, and wait until all parts say that they are ready.
+        """
+        self.cluster.kubectl("apply", "-k", OVERLAY)
+        self.system("set", "env", f"daemonset/{AGENT}", *QUICK)
+        self.system("wait", "job", "--all", "--for=condition=complete", "--timeout=100s")
+        self.system("rollout", "status", f"deployment/{WEBHOOK}", "--timeout=100s")
+        self.system("rollout", "status", f"daemonset/{AGENT}", "--timeout=100s")
+
+    def system(self, *arguments: str) -> str:
+        """
+        Run kubectl in gpufence's own namespace.
+        """
+        return self.cluster.kubectl(*SYSTEM, *arguments).stdout
+
+    @contextmanager
+    def namespace(self, mode: str) -> Iterator[str]:
+        """
+        Lend a labelled namespace; its deletion is begun and not waited for.
+        """
+        name = f"team-{uuid4().hex[:6]}"
+        self.cluster.kubectl("create", "namespace", name)
+        self.cluster.kubectl("label", "namespace", name, f"{names.MODE}={mode}")
+        path = f"serviceaccount/default --namespace={name}"
+        self.until(lambda: self._exists(*path.split()), f"{name} took pods")
+        try:
+            yield name
+        finally:
+            self.cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+    def apply(self, *objects: Json) -> None:
+        items = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        self.cluster.kubectl("apply", "-f", "-", stdin=items)
+
+    def admitted(self, made: Json) -> Json:
+        """
+        Return an object as admission would leave it, without making it.
+        """
+        arguments = ("create", "--dry-run=server", "--output=json", "-f", "-")
+        answer: Json = json.loads(self.cluster.kubectl(*arguments, stdin=json.dumps(made)).stdout)
+        return answer
+
+    def get(self, *arguments: str) -> Json:
+        answer: Json = json.loads(self.cluster.kubectl("get", "--output=json", *arguments).stdout)
+        return answer
+
+    def pods(self, namespace: str, app: str, *, running: bool = True) -> list[Json]:
+        """
+        List an application's pods, those on their way out left out.
+        """
+        found = self.get("pods", "--namespace", namespace, "--selector", f"{APP}={app}")["items"]
+        return [
+            pod
+            for pod in found
+            if "deletionTimestamp" not in pod["metadata"] and (not running or is_ready(pod))
+        ]
+
+    def pod(self, namespace: str, app: str) -> Json:
+        """
+        Wait for an application's only pod to run, and return it.
+        """
+        self.until(lambda: len(self.pods(namespace, app)) == 1, f"{app} ran")
+        return self.pods(namespace, app)[0]
+
+    def environment(self, pod: Json) -> dict[str, str]:
+        """
+        Read the environment of a pod's first process, as the kernel has it.
+        """
+        text = self.execute(pod, "python3", "-c", "print(open('/proc/1/environ').read())")
+        pairs = (entry.partition("=") for entry in text.strip().split("\0") if entry)
+        return {name: value for name, _, value in pairs}
+
+    def execute(self, pod: Json, *command: str) -> str:
+        where = ("--namespace", pod["metadata"]["namespace"], pod["metadata"]["name"])
+        return self.cluster.kubectl("exec", *where, "--", *command).stdout
+
+    def events(self, namespace: str, reason: str, kind: str = "Pod") -> list[Json]:
+        """
+        List the events about objects of one kind.
+        """
+        wanted = f"reason={reason},involvedObject.kind={kind}"
+        items: list[Json] = self.get(
+            "events", "--namespace", namespace, "--field-selector", wanted
+        )["items"]
+        return items
+
+    def kill(self, pod: Json) -> None:
+        """
+        Kill a pod's container as a crash or the kernel would, past Kubernetes.
+        """
+        container = pod["status"]["containerStatuses"][0]["containerID"].partition("//")[2]
+        done = self.cluster.inside(*CTR, "tasks", "kill", "--signal", "SIGKILL", container)
+        assert 0 == done.returncode, done.stderr
+
+    def until(
+        self, ready: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while not ready():
+            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+            time.sleep(_POLL_SECONDS)
+
+    def _exists(self, *arguments: str) -> bool:
+        return self.cluster.kubectl("get", *arguments, check=False).returncode == 0
+
+
+APP = "app.kubernetes.io/name"
+
+
+def is_ready(pod: Json) -> bool:
+    """
+    Tell whether a pod's Ready condition holds.
+    """
+    conditions = pod["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def restarts(pod: Json) -> int:
+    """
+    Count how often a pod's container was started again.
+    """
+    return int(pod["status"]["containerStatuses"][0]["restartCount"])
+
+
+def notes(pod: Json) -> dict[str, str]:
+    """
+    Return a pod's annotations.
+    """
+    found: dict[str, str] = pod["metadata"].get("annotations", {})
+    return found

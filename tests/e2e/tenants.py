@@ -1,0 +1,61 @@
+"""
+Tenants of the node's cards: ordinary pods that know nothing of gpufence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from simulator.cluster.setup import SIMULATED
+from simulator.workload.__main__ import STATE_VARIABLE
+from tests.e2e.site import APP
+
+if TYPE_CHECKING:
+    from tests.e2e.site import Json
+
+IMAGE = "localhost/gpufence-workload:1"
+
+
+def pod(namespace: str, name: str, *script: str, units: int = 3) -> Json:
+    """
+    Build a pod that asks for so many GiB and follows a script of `python -m simulator workload`.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": namespace, "name": name, "labels": {APP: name}},
+        "spec": {
+            "containers": [
+                {
+                    "name": "trainer",
+                    "image": IMAGE,
+                    "imagePullPolicy": "Never",
+                    "args": list(script or ["hold 1Gi"]),
+                    "env": [{"name": STATE_VARIABLE, "value": "/simulator/state"}],
+                    "resources": {"limits": {names.GPUSHARE_MEMORY: str(units)}},
+                    "volumeMounts": [{"name": "simulator", "mountPath": "/simulator"}],
+                }
+            ],
+            # What NVIDIA's runtime would bring by itself.
+            "volumes": [
+                {"name": "simulator", "hostPath": {"path": str(SIMULATED), "type": "Directory"}}
+            ],
+        },
+    }
+
+
+def deployment(namespace: str, name: str, *script: str, units: int = 3) -> Json:
+    """
+    Build a Deployment of one such pod.
+    """
+    template = pod(namespace, name, *script, units=units)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {
+            "selector": {"matchLabels": {APP: name}},
+            "template": {"metadata": {"labels": {APP: name}}, "spec": template["spec"]},
+        },
+    }

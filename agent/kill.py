@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from agent.judge import Answer, Result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.model.decision import Verdict
     from agent.model.use import ProcessUse
     from agent.ports import Processes
@@ -27,8 +29,11 @@ class LastResort:
     Kills the processes that a verdict names; `processes` tells who they are by now.
     """
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(
+        self, processes: Processes, send: Callable[[int, int], None] = signal.pidfd_send_signal
+    ) -> None:
         self._processes = processes
+        self._send = send
 
     def __call__(self, verdict: Verdict) -> Result:
         found = () if verdict.use is None else verdict.use.processes
@@ -61,7 +66,7 @@ class LastResort:
             was = process.occupant
             if now is None or (now.started_ticks, now.owner) != (was.started_ticks, was.owner):
                 return False
-            signal.pidfd_send_signal(pinned, signal.SIGKILL)
+            self._send(pinned, signal.SIGKILL)
         except ProcessLookupError:
             return False
         finally:

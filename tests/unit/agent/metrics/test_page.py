@@ -4,6 +4,7 @@ The page of metrics: well-formed, honest about what is unknown, and bounded.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from tests.golden.agent.scene import ABOUT, blinded, busy_moment
 from tests.unit.agent.builders import pod
 from tests.unit.agent.loop.node import Node
 from tests.unit.agent.metrics.lint import problems
+from tests.unit.house.sources import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +122,14 @@ def test_a_pod_that_is_gone_has_no_lines() -> None:
     look = replace(moment.look, pods=replace(moment.look.pods, by_uid={}))
 
     assert [] == lines(page(replace(moment, look=look), ABOUT, moment.at), "gpufence_pod_")
+
+
+def test_every_metric_is_in_the_documentation(moment: Moment) -> None:
+    """
+    The page of settings explains each metric, and no other.
+    """
+    text = (ROOT / "docs" / "settings-agent.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(gpufence_[a-z_]+)` \|", text, re.MULTILINE)
+    shown = [line.split()[2] for line in lines(page(moment, ABOUT, moment.at), "# TYPE ")]
+
+    assert shown == told

@@ -1,0 +1,171 @@
+"""
+The commands that people run on a node.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gpufence.snapshot import read_snapshot
+from simulator.nvml.codes import Code
+from simulator.nvml.faults import Fault
+from tests.integration.agent.program.process import PATIENCE_SECONDS, inherited
+from tests.integration.agent.program.site import WITHIN, fenced_pod, place
+from tests.integration.controlplane.observing import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.agent.program.site import Site
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(*arguments: str, **settings: str) -> Done:
+    return subprocess.run(
+        [sys.executable, "-m", "agent", *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **inherited(), **settings},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+def states(done: Done) -> dict[str, str]:
+    said: dict[str, Any] = json.loads(done.stdout)
+    return {item["subject"]: item["state"] for item in said["checks"]}
+
+
+def test_check_finds_all_that_the_agent_needs(site: Site, namespace: str) -> None:
+    """
+    With the shipped rights, cards and a running pod, every check that a simulated node can pass
+    passes.
+    """
+    ground = site.ground(namespace)
+    place(ground, fenced_pod("good", WITHIN))
+    ground.wait_for_start("good", "main")
+    assert eventually(lambda: len(site.node.pids(namespace, "good")) > 0)
+    found = states(run("check", "-o", "json", **site.environment()))
+    # Where these tests run is nobody's to choose.
+    del found["PID namespace"], found["clock"]
+
+    wrong = {subject: state for subject, state in found.items() if state != "ok"}
+    assert {} == wrong
+    assert {"evictions", "deletions", "Events", "NVML", "card 7", "identity"} <= set(found)
+
+
+def test_check_names_what_is_missing(site: Site) -> None:
+    """
+    An account without rights is told what it cannot read, with the remedy.
+    """
+    site.plane.kubectl("create", "serviceaccount", "nobody", "-n", site.system)
+    token = site.plane.service_account_token(site.system, "nobody")
+    kubeconfig = site.plane.token_kubeconfig("nobody", token)
+    done = run("check", **site.environment() | {"KUBECONFIG": str(kubeconfig)})
+
+    assert 1 == done.returncode
+    assert "kill switch          missing" in done.stdout
+    assert "pods of this node    missing" in done.stdout
+    assert "apply deploy/base/agent/rbac.yaml" in done.stdout
+    assert done.stdout.endswith("\nThis node cannot be enforced.\n")
+
+
+def test_check_tells_a_lowered_kill_switch(site: Site) -> None:
+    """
+    A kill switch below evict is a warning; rights on another node are missing.
+    """
+    site.set_policy("cap")
+    other = {"GPUFENCE_IMPERSONATION": "on", "GPUFENCE_NODE": "another"}
+    try:
+        found = states(run("check", "-o", "json", **site.environment() | other))
+    finally:
+        site.set_policy("evict")
+
+    assert "warning" == found["kill switch"]
+    assert {"missing"} == {found[name] for name in ("pods of this node", "Node", "evictions")}
+
+
+def test_check_without_a_cluster_says_so(site: Site, tmp_path: Path) -> None:
+    """
+    No kubeconfig, and one of a server that is not there, are both told with a remedy.
+    """
+    alone = site.environment()
+    del alone["KUBECONFIG"]
+    nowhere = tmp_path / "config"
+    nowhere.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+        "contexts: [{name: a, context: {cluster: a, user: a}}]\n"
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}]\n"
+        "users: [{name: a, user: {}}]\n"
+    )
+
+    assert "set KUBECONFIG" in run("check", **alone).stdout
+    assert "check the network" in run("check", **alone, KUBECONFIG=str(nowhere)).stdout
+
+
+def test_snapshot_shows_cards_and_whose_processes_they_serve(
+    site: Site, namespace: str, tmp_path: Path
+) -> None:
+    """
+    Without a cluster, a process belongs to its pod by UID, or by name where the kubelet left it.
+    """
+    ground = site.ground(namespace)
+    place(ground, fenced_pod("good", WITHIN))
+    ground.wait_for_log("good", "hold")
+    found = ground.get("good")
+    assert found is not None
+    uid = found["metadata"]["uid"]
+    (tmp_path / f"{namespace}_good_{uid}").mkdir()
+    alone = site.environment()
+    del alone["KUBECONFIG"], alone["GPUFENCE_NODE"]
+
+    said = read_snapshot(run("snapshot", "-o", "json", **alone).stdout)
+    table = run("snapshot", "--pod-logs", str(tmp_path), **alone).stdout
+
+    assert [uid] == [pod.uid for pod in said.pods]
+    assert 8 == len(said.cards)
+    assert f"{namespace}   good" in table
+
+
+def test_snapshot_without_nvml_fails_with_its_reason(site: Site) -> None:
+    """
+    A driver that does not answer is told, with exit code 1.
+    """
+    site.node.state.faults.add(Fault.code(Code.DRIVER_NOT_LOADED))
+    try:
+        done = run("snapshot", **site.environment())
+    finally:
+        site.node.state.faults.clear()
+
+    assert 1 == done.returncode
+    assert "no card can be read" in done.stdout
+
+
+def test_every_command_has_help() -> None:
+    """
+    --help of the program and of each command ends well and names what can be set.
+    """
+    helps = {name: run(*name.split()) for name in ("--help", "run --help", "snapshot -h")}
+    helps["check -h"] = run("check", "-h")
+
+    assert {0} == {done.returncode for done in helps.values()}
+    assert "GPUFENCE_HOLD_SECONDS" in helps["--help"].stdout
+    assert helps["--help"].stdout == helps["run --help"].stdout
+    assert "--output" in helps["snapshot -h"].stdout
+
+
+def test_wrong_calls_end_with_code_2() -> None:
+    """
+    An unknown command, a stray argument and a missing node are told before anything begins.
+    """
+    calls = [run("evict"), run("run", "now"), run(), run("check")]
+
+    assert [2, 2, 2, 2] == [done.returncode for done in calls]
+    assert 'no command "evict"' in calls[0].stderr
+    assert "GPUFENCE_NODE" in calls[2].stderr

@@ -1,0 +1,72 @@
+"""
+What a look at the cards tells about the node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.check.cards import check_cards
+from agent.check.finding import Finding, State
+from agent.model.sample import CardSample, Sample
+from agent.nvml.settings import SamplerSettings
+from tests.unit.agent.builders import CARDS, card_sample, occupant
+from tests.unit.agent.loop.node import Processes
+
+LIVING = Processes({7: occupant(7, None, None)})
+
+
+class OneLook:
+    """
+    Cards that show the same sample whenever they are looked at.
+    """
+
+    def __init__(self, sample: Sample) -> None:
+        self._sample = sample
+
+    def sample(self, suspects: frozenset[str]) -> Sample:
+        del suspects
+        return self._sample
+
+    def close(self) -> None: ...
+
+
+def checked(*cards: CardSample, trouble: str = "") -> list[Finding]:
+    sample = Sample(0.0, cards, "580", trouble)
+    return check_cards(OneLook(sample), SamplerSettings(), LIVING)
+
+
+@pytest.mark.parametrize(
+    ("card", "expected", "text"),
+    [
+        (card_sample(0, {7: 1}), State.OK, "Tesla T4, 1 process"),
+        (card_sample(0, {}), State.OK, "Tesla T4, 0 processes"),
+        (card_sample(0, {8: 1}), State.MISSING, "none of which is alive"),
+        (card_sample(0, {7: None}), State.WARNING, "does not say how much"),
+        (card_sample(0, {7: 1}, mps=True), State.WARNING, "MPS"),
+        (card_sample(0), State.MISSING, "cannot be listed"),
+        (replace(card_sample(0, {7: 1}), trouble="it is lost"), State.MISSING, "it is lost"),
+    ],
+)
+def test_each_card_is_told_apart(card: CardSample, expected: State, text: str) -> None:
+    """
+    A card is fine, or there is a reason why nobody is evicted from it.
+    """
+    driver, found = checked(card)
+
+    assert (State.OK, expected) == (driver.state, found.state)
+    assert text in found.text
+    assert (expected is State.OK) == (not found.remedy)
+
+
+def test_without_nvml_its_trouble_is_all() -> None:
+    """
+    A driver that cannot be asked is told once, whatever cards there were.
+    """
+    found = checked(CardSample(CARDS[0], None, None), trouble="no library")
+
+    assert [("NVML", State.MISSING, "no library")] == [
+        (item.subject, item.state, item.text) for item in found
+    ]

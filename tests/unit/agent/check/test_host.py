@@ -1,0 +1,165 @@
+"""
+What the kernel shows, in folders shaped like /proc.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.check.finding import State
+from agent.check.host import (
+    INITIAL_PID_NAMESPACE,
+    check_cgroups,
+    check_clock,
+    check_kill,
+    check_pid_namespace,
+)
+from tests.unit.agent.procfs.test_lookup import OURS
+from tests.unit.agent.procfs.test_stat import line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agent.check.finding import Finding
+
+
+def with_process(proc: Path, pid: int, *, cgroup: str = OURS, stat: str = "") -> str:
+    folder = proc / str(pid)
+    folder.mkdir()
+    (folder / "stat").write_text(stat or line())
+    (folder / "cgroup").write_text(cgroup)
+    return str(proc)
+
+
+def namespace(tmp_path: Path, text: str) -> Finding:
+    own = tmp_path / "pid"
+    own.symlink_to(text)
+    return check_pid_namespace(str(own))
+
+
+def test_the_hosts_pid_namespace_is_fine(tmp_path: Path) -> None:
+    """
+    The first PID namespace of a machine is the one that drivers mean.
+    """
+    assert State.OK == namespace(tmp_path, INITIAL_PID_NAMESPACE).state
+
+
+def test_any_other_pid_namespace_is_not(tmp_path: Path) -> None:
+    """
+    A container's own PID namespace is told with hostPID as the remedy.
+    """
+    found = namespace(tmp_path, "pid:[4026532000]")
+
+    assert State.MISSING == found.state
+    assert "hostPID: true" in found.remedy
+
+
+def test_without_proc_the_namespace_is_unknown(tmp_path: Path) -> None:
+    """
+    What cannot be read is a warning, not an answer.
+    """
+    assert State.WARNING == check_pid_namespace(str(tmp_path / "none")).state
+
+
+def test_our_own_start_dates_the_clock() -> None:
+    """
+    The true /proc dates this process before now.
+    """
+    assert State.OK == check_clock("/proc").state
+
+
+def test_a_start_in_the_future_is_a_time_namespace(tmp_path: Path) -> None:
+    """
+    A process that starts after now shows that the clocks differ.
+    """
+    future = line().split()
+    future[21] = str(10**12)
+    proc = with_process(tmp_path, os.getpid(), stat=" ".join(future))
+
+    assert State.MISSING == check_clock(proc).state
+
+
+def test_a_proc_without_us_is_worth_a_warning(tmp_path: Path) -> None:
+    """
+    Another machine's /proc, or a simulated one, does not show this process.
+    """
+    assert State.WARNING == check_clock(str(tmp_path)).state
+
+
+def test_processes_of_containers_are_recognised(tmp_path: Path) -> None:
+    """
+    One process of a pod's container is enough to see that its runtime is understood.
+    """
+    found = check_cgroups(with_process(tmp_path, 17))
+
+    assert State.OK == found.state
+    assert "1 processes, among them those of 1 containers of 1 pods" == found.text
+
+
+@pytest.mark.parametrize("cgroup", ["0::/user.slice\n", "0::/\n"])
+def test_a_machine_without_pods_is_no_node(tmp_path: Path, cgroup: str) -> None:
+    """
+    Where no process belongs to a container gpufence knows, its own cgroup is shown.
+    """
+    folder = tmp_path / "self"
+    folder.mkdir()
+    (folder / "cgroup").write_text(cgroup)
+    found = check_cgroups(with_process(tmp_path, 17, cgroup=cgroup))
+
+    assert State.MISSING == found.state
+    assert cgroup.strip() in found.text
+
+
+def test_no_word_of_ourselves_is_told_as_such(tmp_path: Path) -> None:
+    """
+    Without /proc/self there is nothing to show.
+    """
+    assert "'nothing'" in check_cgroups(with_process(tmp_path, 17, cgroup="0::/\n")).text
+
+
+def test_hidden_processes_are_told(tmp_path: Path) -> None:
+    """
+    PIDs whose files cannot be read point at hidepid.
+    """
+    (tmp_path / "17").mkdir()
+    found = check_cgroups(str(tmp_path))
+
+    assert State.MISSING == found.state
+    assert "hidepid" in found.remedy
+
+
+def test_a_missing_proc_is_told(tmp_path: Path) -> None:
+    """
+    A folder that is not there is named.
+    """
+    assert State.MISSING == check_cgroups(str(tmp_path / "none")).state
+
+
+@pytest.mark.parametrize(
+    ("wanted", "capabilities", "expected"),
+    [
+        (False, "0000000000000000", State.OK),
+        (True, "0000000000000020", State.OK),
+        (True, "0000000000000000", State.MISSING),
+    ],
+)
+def test_the_capability_to_kill_matters_where_it_is_wanted(
+    tmp_path: Path, capabilities: str, expected: State, *, wanted: bool
+) -> None:
+    """
+    The last resort needs its capability; without the last resort nobody does.
+    """
+    status = tmp_path / "status"
+    status.write_text(f"Name:\tx\nCapEff:\t{capabilities}\n")
+
+    assert expected == check_kill(wanted=wanted, status=str(status)).state
+
+
+def test_unknown_capabilities_are_none(tmp_path: Path) -> None:
+    """
+    Without the kernel's word nobody has a capability.
+    """
+    assert State.MISSING == check_kill(wanted=True, status=str(tmp_path / "none")).state

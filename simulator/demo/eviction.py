@@ -82,6 +82,7 @@ def _second_tenant(stage: Stage, say: Narrator) -> str:
     wait_for(lambda: _pod(stage, NEIGHBOUR, "labeler"), "the labeler runs")
     say.kubectl("create", "namespace", TENANT)
     say.kubectl("label", "namespace", TENANT, NEIGHBOUR, f"{names.MODE}=evict", "--overwrite")
+    wait_for(lambda: stage.fences(TENANT), "the API server calls the webhook")
     say.kubectl("apply", "-n", TENANT, "-f", "-", stdin=MANIFEST)
     pod = wait_for(lambda: _newest(stage, ""), "the tenant's pod runs")
     name: str = pod["metadata"]["name"]

@@ -12,7 +12,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpufence import names
 from simulator.controlplane import Assets, ControlPlane, Options
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 NODE = "gpu-1"
 CARDS = "2xT4"
 AGENT = "gpufence-agent"
+HOOK_SECONDS = 30  # on a slow machine the 1 and 3 s of a cluster would let the story's pods pass
+_PROBE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "probe", "annotations": {names.MEMORY: "1Gi"}},
+    "spec": {"containers": [{"name": "probe", "image": "none"}]},
+}
 HURRY = {
     "GPUFENCE_HOLD_SECONDS": "4",
     "GPUFENCE_GRACE_SECONDS": "2",
@@ -49,6 +56,22 @@ class Stage:
     folder: Path
     agent: str
     agent_environment: dict[str, str]
+
+    def fences(self, namespace: str) -> bool:
+        """
+        Tell whether the API server knows by now that the pods of a namespace go to the webhook.
+        """
+        return f'"{names.INJECTED}"' in self._tried(namespace)
+
+    def takes_pods(self, namespace: str) -> bool:
+        """
+        Tell whether a namespace has by now what the API server wants there before any pod.
+        """
+        return bool(self._tried(namespace))
+
+    def _tried(self, namespace: str) -> str:
+        command = ("create", "--dry-run=server", "-n", namespace, "-f", "-", "-o", "json")
+        return self.plane.kubectl(*command, stdin=json.dumps(_PROBE), check=False).stdout
 
 
 @contextmanager
@@ -98,9 +121,15 @@ def _webhook(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[
         webhook = Program("webhook", _webhook_environment(plane, folder), folder)
     with webhook:
         with progress.step("pointing the API server to the webhook"):
-            _apply(plane, [pointing_to(item, webhook.address) for item in hooks])
+            _apply(plane, [_patient(pointing_to(item, webhook.address)) for item in hooks])
             _certificates(plane)
         yield
+
+
+def _patient(item: dict[str, Any]) -> dict[str, Any]:
+    for hook in item["webhooks"]:
+        hook["timeoutSeconds"] = HOOK_SECONDS
+    return item
 
 
 @contextmanager
@@ -165,6 +194,7 @@ def _webhook_environment(plane: ControlPlane, folder: Path) -> dict[str, str]:
         "GPUFENCE_STATUS_LISTEN": "127.0.0.1:0",
         "GPUFENCE_TLS_DIR": str(folder),
         "GPUFENCE_DRAIN_SECONDS": "0",
+        "GPUFENCE_API_DEADLINE_SECONDS": f"{HOOK_SECONDS - 5}",
     }
 
 

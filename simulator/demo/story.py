@@ -41,7 +41,7 @@ def tell(stage: Stage, say: Narrator) -> None:
     Tell the story; raises `StoryError` where it does not happen.
     """
     _unfenced(stage, say)
-    _opt_in(say)
+    _opt_in(stage, say)
     _rewritten(stage, say)
     _kept_inside(stage, say)
 
@@ -53,6 +53,7 @@ def _unfenced(stage: Stage, say: Narrator) -> None:
         "and runs a PyTorch (simulated) that wants 6 GiB. Nobody stops it."
     )
     say.kubectl("create", "namespace", "wild")
+    wait_for(lambda: stage.takes_pods("wild"), "pods can be made in the namespace")
     say.kubectl("apply", "-n", "wild", "-f", "-", stdin=MANIFEST)
     pod = wait_for(lambda: _running(stage, "wild"), "the pod runs")
     say.expect(
@@ -64,11 +65,12 @@ def _unfenced(stage: Stage, say: Narrator) -> None:
     say.kubectl("delete", "namespace", "wild", "--wait=false")
 
 
-def _opt_in(say: Narrator) -> None:
+def _opt_in(stage: Stage, say: Narrator) -> None:
     say.chapter("2. A namespace opts in")
     say.tell("A label is all a user does. No image, no command and no code changes.")
     say.kubectl("create", "namespace", "vision")
     say.kubectl("label", "namespace", "vision", f"{names.MODE}=cap")
+    wait_for(lambda: stage.fences("vision"), "the API server calls the webhook")
 
 
 def _rewritten(stage: Stage, say: Narrator) -> None:

@@ -8,11 +8,12 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent.events import NO_EPISODES, Damping, damped, notices, notices_of
+from agent.events import NO_EPISODES, Damping, damped, notices_of
 from agent.judge import Answer, judge, objection, settle
 from agent.loop.counts import one_more, violations_since, with_violations
 from agent.loop.eyes import Eyes
 from agent.loop.moment import Look, Moment
+from agent.loop.news import NOTHING_TOLD, news
 from agent.loop.owners import entered, evicted
 from agent.loop.trouble import NO_TROUBLES, troubled
 from agent.model.memory import Memory
@@ -72,6 +73,7 @@ class Loop:
         self._suspects: frozenset[str] = frozenset()
         self._episodes = NO_EPISODES
         self._troubles = NO_TROUBLES
+        self._told = NOTHING_TOLD
         self._published: tuple[object, ...] = ()
         self.moment = Moment(started_at, started_at)
 
@@ -110,7 +112,8 @@ class Loop:
         self._suspects = decision.suspects
         self._act(decision)
         self._introduce(seen)
-        self._say([*settled, *notices(decision, self._rules.node), *self._troubled(seen, now)], now)
+        self._told, told = news(self._told, decision, self._rules.node)
+        self._say([*settled, *told, *self._troubled(seen, now)], now)
         before = self.moment
         violations = with_violations(before.counts.violations, decision, self._memory, known)
         return replace(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from agent.cluster.identity import REMEDY
 from gpufence.snapshot import read_snapshot
 from simulator.nvml.codes import Code
 from simulator.nvml.faults import Fault
@@ -72,7 +73,7 @@ def test_check_names_what_is_missing(site: Site) -> None:
     assert 1 == done.returncode
     assert "kill switch          missing" in done.stdout
     assert "pods of this node    missing" in done.stdout
-    assert "apply deploy/base/agent/rbac.yaml" in done.stdout
+    assert REMEDY in done.stdout
     assert done.stdout.endswith("\nThis node cannot be enforced.\n")
 
 

@@ -30,6 +30,7 @@ class Meaning(NamedTuple):
 _EVICTED_SOON = "It is evicted unless it gives memory back."
 
 MEANINGS = {
+    "": Meaning("not fenced", Tone.FAINT, "Its namespace has no mode, so nobody judges it."),
     "idle": Meaning("idle", Tone.FAINT, "It holds no GPU memory. Nothing happens."),
     "unknown": Meaning("unknown", Tone.WARN, "Its use cannot be read, so nobody judges it."),
     "undeclared": Meaning(

@@ -31,9 +31,8 @@ INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 CLEARING = INSTALL.partition("\n## Removing\n")[2]
 WAY = INSTALL.partition("\n## From nothing to evictions")[2].partition("\n## ")[0]
 TEAM = "team-a"
-# Those that are for different clusters, or for no real one, are not for the same installation; and
-# with cert-manager there would be no Secrets of ours to look at.
-APART = {"gke", "gpushare", "default-runtime", "simulated", "cert-manager"}
+# With cert-manager there would be no Secrets of ours to look at; simulated cards are for nobody.
+APART = {"cert-manager", "simulated"}
 TOGETHER = [name for name in components() if name not in APART]
 
 
@@ -171,6 +170,20 @@ def test_an_api_server_takes_an_overlay_without_a_word(
     assert namespace
     assert "" == told.stderr
     assert len(other) == len(told.stdout.splitlines()) > 0
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["forwards", "backwards"])
+def test_components_can_be_combined(plane: ControlPlane, tmp_path: Path, order: int) -> None:
+    """
+    No component takes for granted what another one changes.
+    """
+    folder = kustomization(tmp_path, components()[::order])
+    spec = rendered(plane, folder)["DaemonSet", "gpufence-agent"]["spec"]["template"]["spec"]
+    names_set = [entry["name"] for entry in spec["containers"][0]["env"]]
+
+    assert "runtimeClassName" not in spec
+    assert {"GPUFENCE_VOLCANO_FACTOR", "GPUFENCE_LAST_RESORT_KILL"} < set(names_set)
+    assert len(set(names_set)) == len(names_set)
 
 
 def test_five_commands_lead_to_evictions(story: Story) -> None:

@@ -16,6 +16,7 @@ limit, the hold 30 s, the grace 120 s; who goes at 31 has a process that one lis
     budget refusing (429), room on the card       30, 35     test_budgets.test_budget_refuses_on_a_card_with_room
       card short: then deleted                    18, 19     test_budgets.test_budget_refuses_on_a_short_card
       card short, budgets respected               18, 38     test_budgets.test_budget_is_respected_where_the_operator_says_so
+    two budgets (500), card short                 18, 19     test_two_budgets_that_refuse_with_an_error_of_the_server
       any other failure                           18, 38     test_budgets.test_failed_eviction_is_never_forced
     uid changed under the same name               170        test_time.test_uid_changed_under_the_same_name
       between the verdict and the act             30, 181    test_another_pod_under_the_name_when_the_eviction_arrives
@@ -56,16 +57,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from agent.cluster.answers import read_refusal
 from agent.judge import Answer
 from agent.model.decision import Outcome
 from agent.pods import Ground, read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
-from gpufence.quantity import GIB
+from gpufence.quantity import GIB, MIB
+from kube import ServerError
+from kube.errors import Failure
 from tests.builders import pod as raw_pod
 from tests.unit.agent.builders import CARDS, container_id, pod
-from tests.unit.agent.judge.scenes import OVER, WITHIN, settled
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled
 from tests.unit.agent.world import Act
 
 if TYPE_CHECKING:
@@ -183,6 +187,21 @@ def test_neighbour_of_another_mode_holding_more(mode: Mode | None) -> None:
     world.hold("other", OVER + GIB)
 
     assert [Act(30, "a")] == world.run(300)
+
+
+def test_two_budgets_that_refuse_with_an_error_of_the_server() -> None:
+    """
+    Two budgets for one pod are a refusal like any budget's, and overridden on a short card.
+    """
+    message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
+    failure = Failure("POST eviction", 500, "InternalError", message)
+    world = settled(pod("a"), pod("b"))
+    world.hold("a", SLIGHTLY)
+    world.free[0] = 100 * MIB
+    world.answer = read_refusal(ServerError(failure)).answer
+
+    expected = [Act(3, "a"), Act(8, "a"), Act(18, "a"), Act(19, "a", "delete")]
+    assert expected == world.run(30)
 
 
 def test_another_pod_under_the_name_when_the_eviction_arrives() -> None:

@@ -89,6 +89,7 @@ class Sampler:
             cards=tuple(self._card(sight) for sight in seen.cards),
             driver=self._session.driver,
             trouble=_trouble(seen.cards, seen.unidentified),
+            unidentified=seen.unidentified,
         )
 
     def close(self) -> None:
@@ -159,6 +160,7 @@ class Sampler:
         Say that nothing can be seen, of the cards that were there before.
         """
         self._listings = {}
+        self.unidentified = ()
         cards = (CardSample(card, None, None, trouble=trouble) for card in self._known.values())
         return Sample(now, tuple(cards), self._session.driver, trouble)
 

@@ -115,10 +115,11 @@ def test_a_card_lost_from_the_start_is_named(sampler: Sampler, machine: State) -
     A card that never said who it is is in no sample, but not silently so.
     """
     machine.faults.add(Fault.code(Code.GPU_IS_LOST, HANDLE, card=1))
+    sample = sampler.sample(NOBODY)
 
-    assert 2 == len(cards(sampler))
-    assert 1 == len(sampler.unidentified)
-    assert sampler.unidentified[0].startswith("card 1: the card has fallen off the bus")
+    assert (2, 1) == (len(sample.cards), len(sample.unidentified))
+    assert sample.unidentified[0].startswith("card 1: the card has fallen off the bus")
+    assert sample.unidentified == sampler.unidentified
 
 
 def test_if_every_card_fails_the_sample_says_why(sampler: Sampler, machine: State) -> None:

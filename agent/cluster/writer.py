@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PASSING: Final = (UnreachableError, ThrottledError, ServerError)
+_FORBIDDEN_ATTEMPTS: Final = 3
 
 
 class Writer:
@@ -103,21 +104,24 @@ class Writer:
         for attempt in range(1, self._settings.event_attempts + 1):
             try:
                 self._write(client, item, unique, now)
-            except _PASSING as error:
-                last: KubeError = error
-                if self._stop.is_set():
+            except KubeError as error:
+                last = error
+                if self._stop.is_set() or not _may_pass(error, attempt):
                     break
                 pause = self._settings.backoff.delay_seconds(attempt, random.random())  # noqa: S311 (spreads load, guards nothing)
                 self._stop.wait(pause)
-            except KubeError as error:
-                self.refused += 1
-                self._complain(item, error)
-                return
             else:
                 self.written += 1
                 return
-        self.dropped += 1
-        _log.warning("an Event %s is dropped: %s", item.notice.reason, last)
+        self._give_up(item, last)
+
+    def _give_up(self, item: Create | Patch, error: KubeError) -> None:
+        if isinstance(error, _PASSING):
+            self.dropped += 1
+            _log.warning("an Event %s is dropped: %s", item.notice.reason, error)
+        else:
+            self.refused += 1
+            self._complain(item, error)
 
     def _write(self, client: Client, item: Create | Patch, unique: str, now: str) -> None:
         known = self._known.get(item.serial)
@@ -153,9 +157,24 @@ class Writer:
 
     def _complain(self, item: Create | Patch, error: KubeError) -> None:
         # Namespaces that go away take no new Events, and that is nobody's mistake.
-        going = isinstance(error, NotFoundError) or (
-            isinstance(error, ForbiddenError)
-            and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
-        )
+        going = isinstance(error, NotFoundError) or _is_terminating(error)
         level = logging.DEBUG if going else logging.WARNING
         _log.log(level, "an Event %s is refused: %s", item.notice.reason, error)
+
+
+def _may_pass(error: KubeError, attempt: int) -> bool:
+    """
+    Tell whether a failed attempt is worth another one.
+
+    An API server that has just started forbids everything until it has read its rules; a
+    namespace's quota forbids as well, for long, and must not hold up everybody else's Events.
+    """
+    if isinstance(error, ForbiddenError):
+        return attempt < _FORBIDDEN_ATTEMPTS and not _is_terminating(error)
+    return isinstance(error, _PASSING)
+
+
+def _is_terminating(error: KubeError) -> bool:
+    return isinstance(error, ForbiddenError) and any(
+        cause.reason == "NamespaceTerminating" for cause in error.causes
+    )

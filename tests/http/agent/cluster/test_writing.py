@@ -82,7 +82,34 @@ def test_trouble_that_stays(server: ApiServer) -> None:
     assert 1 == dropped
 
 
-@pytest.mark.parametrize("code", [403, 404, 422])
+def test_an_api_server_that_knows_no_rules_yet(server: ApiServer) -> None:
+    """
+    An Event that is forbidden is tried twice more: an API server that starts forbids everything.
+    """
+    server.on(CREATED, refusal(403), refusal(403), OK)
+    with agent_of(server) as agent:
+        agent.write([Create(1, NOTICE)])
+        wait_for(lambda: agent.status().events_written == 1, agent)
+        refused = agent.status().events_refused
+
+    assert 0 == refused
+
+
+def test_what_stays_forbidden(server: ApiServer) -> None:
+    """
+    An Event that is forbidden three times is refused, and the next one has its chance.
+    """
+    server.on(CREATED, refusal(403), refusal(403), refusal(403), OK)
+    with agent_of(server) as agent:
+        agent.write([Create(1, NOTICE), Create(2, NOTICE)])
+        wait_for(lambda: agent.status().events_written == 1, agent)
+        refused = agent.status().events_refused
+
+    assert 1 == refused
+    assert 4 == len(server.seen(CREATED))
+
+
+@pytest.mark.parametrize("code", [404, 422])
 def test_refusals(server: ApiServer, code: int) -> None:
     """
     An Event that is refused is not tried again.

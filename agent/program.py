@@ -10,11 +10,12 @@ import signal
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agent.alone import NoCluster
 from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
+from agent.health import trouble
 from agent.kill import LastResort
 from agent.logs import start_logging
 from agent.loop import Hands, Loop, Pace, Ports, Rules
@@ -28,7 +29,7 @@ from agent.status.pages import JSON, Page, health_page
 from agent.status.server import StatusServer, listen
 from agent.version import version
 from gpufence.exposition import CONTENT_TYPE
-from gpufence.names import SETTING_PREFIX
+from gpufence.names import SETTING_PREFIX, SIMULATOR_STATE
 from gpufence.settings import Reader
 from gpufence.snapshot import write_snapshot
 from kube import connect
@@ -41,11 +42,6 @@ if TYPE_CHECKING:
     from agent.status.request import Reply
     from kube import ClientSettings
 
-STUCK_SECONDS: Final = 60.0
-"""
-Without one look ending for so long the agent says that it has to be restarted. What NVML does is no
-reason: the loop goes on without it, and a restart would wait for the same driver.
-"""
 _STEP_SECONDS = 0.5
 _LAST_TICK_SECONDS = 1.0
 _LAST_ACT_SECONDS = 0.5
@@ -63,7 +59,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     reader.check()
     start_logging(settings.log_level)
     _log.info("settings", extra={"fields": settings.shown()})
-    for name in reader.unknown(SETTING_PREFIX):
+    for name in sorted({*reader.unknown(SETTING_PREFIX)} - {SIMULATOR_STATE}):
         _log.warning("%s is no setting of the agent; see gpufence-agent --help", name)
     with ExitStack() as undo:
         listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen))
@@ -141,13 +137,7 @@ class Program:
             self._cluster.close()
 
     def trouble(self) -> str:
-        """
-        Say what only a restart would cure.
-        """
-        silence = self._pace.silence_seconds
-        if silence <= STUCK_SECONDS + self._settings.policy.interval_seconds:
-            return ""
-        return f"no look at the cards has ended for {silence:.0f} s: the agent's loop hangs"
+        return trouble(self._pace.silence_seconds, self._settings.policy.interval_seconds)
 
     def _metrics(self) -> str:
         return page(self._loop.moment, self._now(), boottime())

@@ -4,7 +4,7 @@ Asking: the API server for objects, and the agents for snapshots through its pod
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from kube import (
 )
 from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.scene import Agent, SeenNode, see_node
-from kubectl_gpufence.words import safe
+from kubectl_gpufence.words import counted, safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +42,7 @@ WEBHOOK_LABEL: Final = "app.kubernetes.io/name=gpufence-webhook"
 STATUS_PORT: Final = 8080
 WORKERS: Final = 8
 
+_PATIENCE_SECONDS: Final = 2.0
 _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
 _MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMESPACE} allows it"
 
@@ -61,14 +62,23 @@ class Api(Protocol):
     def post(self, path: str, body: JsonObject) -> JsonObject: ...
 
 
+def silence(text: str) -> None:
+    """
+    Tell nobody anything.
+    """
+    del text
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """
-    One API server; agents get `agent_seconds` each, for a dead node answers nobody.
+    One API server; agents get `agent_seconds` each, for a dead node answers nobody. `say` tells
+    somebody who waits what for.
     """
 
     api: Api
     agent_seconds: float = 5.0
+    say: Callable[[str], None] = silence
 
     def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """
@@ -138,7 +148,11 @@ class Cluster:
         Ask the agents of these nodes, or of all, for their snapshots.
         """
         chosen = [pod for pod in pods if nodes is None or node_of(pod) in nodes]
-        return tuple(self.together(self._ask_agent, chosen))
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="ask") as pool:
+            asked = [pool.submit(self._ask_agent, pod) for pod in chosen]
+            while (waiting := wait(asked, timeout=_PATIENCE_SECONDS)).not_done:
+                self.say(f"waiting for {len(waiting.not_done)} of {counted(len(asked), 'agent')}")
+            return tuple(item.result() for item in asked)
 
     def proxied(self, pod: JsonObject, path: str) -> str:
         """
@@ -152,12 +166,14 @@ class Cluster:
     def _ask_agent(self, pod: JsonObject) -> Agent:
         metadata = as_object(pod.get("metadata"), "metadata")
         name, node = as_text(metadata.get("name"), "metadata.name"), node_of(pod)
-        ready = is_ready(pod)
+        if not is_ready(pod):
+            # Its node is lost, or it has not started: asking would cost the whole patience.
+            return Agent(node, name, ready=False, trouble="its pod is not ready")
         try:
             text = self.proxied(pod, "/v1/snapshot")
-            return Agent(node, name, ready, read_snapshot(text), text=text)
+            return Agent(node, name, snapshot=read_snapshot(text), text=text)
         except GpufenceError as error:
-            return Agent(node, name, ready, trouble=trouble_of(error))
+            return Agent(node, name, trouble=trouble_of(error))
 
 
 def trouble_of(error: GpufenceError) -> str:

@@ -33,7 +33,7 @@ def run(call: argparse.Namespace, environ: Mapping[str, str], terminal: Terminal
         if not call.namespace and not getattr(call, "all_namespaces", False):
             call.namespace = client.namespace or "default"
         verb = importlib.import_module(f"kubectl_gpufence.verbs.{call.verb}")
-        code: int = verb.run(call, Cluster(client, patience), terminal)
+        code: int = verb.run(call, Cluster(client, patience, terminal.progress), terminal)
         return code
 
 

@@ -43,6 +43,14 @@ class Terminal:
             self.err.write(f"note: {note}\n")
         self.err.flush()
 
+    def progress(self, text: str) -> None:
+        """
+        Tell somebody who sits there why nothing is to be seen yet.
+        """
+        if self.err.isatty():
+            self.err.write(f"{text}\n")
+            self.err.flush()
+
     def clear(self) -> None:
         """
         Begin a new page; a file or a pipe gets an empty line.

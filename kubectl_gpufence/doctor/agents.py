@@ -104,9 +104,10 @@ def _of_agent(node: str, agent: Agent) -> Iterator[Finding]:
     logs = f"see `kubectl -n {SYSTEM_NAMESPACE} logs {agent.pod}`"
     if not agent.ready:
         yield wrong(_AGENTS, f"{agent.pod} on {node} is not ready", logs)
+        return
     said = agent.snapshot
     if said is None:
-        denied = agent.ready and "you may not" in agent.trouble
+        denied = "you may not" in agent.trouble
         make = unknown if denied else wrong
         yield make(_AGENTS, f"{agent.pod} on {node}: {agent.trouble}", _ASK if denied else logs)
         return

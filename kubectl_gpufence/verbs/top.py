@@ -8,6 +8,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kube import KubeError
+from kubectl_gpufence.cluster import advice
 from kubectl_gpufence.gather import gather_nodes, gather_pods
 from kubectl_gpufence.top import cards, nodes, pods
 from kubectl_gpufence.words import safe
@@ -22,15 +24,27 @@ if TYPE_CHECKING:
 
 
 def run(call: argparse.Namespace, cluster: Cluster, terminal: Terminal) -> int:
-    if not call.watch:
+    if call.watch:
+        _watch(call, cluster, terminal)
+    else:
         _show(call, cluster, terminal)
-        return 0
+    return 0
+
+
+def _watch(call: argparse.Namespace, cluster: Cluster, terminal: Terminal) -> None:
+    """
+    Look again and again; once one look has succeeded, a failing one is told and not the end.
+    """
+    scene, lines = _looked(call, cluster, terminal.look)
     while True:
-        scene, lines = _looked(call, cluster, terminal.look)
         terminal.clear()
         terminal.lines(lines)
         terminal.notes(scene.notes)
         time.sleep(call.interval)
+        try:
+            scene, lines = _looked(call, cluster, terminal.look)
+        except KubeError as error:
+            scene = replace(scene, notes=(f"this is an old look: {advice(error)}",))
 
 
 def _show(call: argparse.Namespace, cluster: Cluster, terminal: Terminal) -> None:

@@ -70,12 +70,15 @@ class Desk:
     def get(self, path: str, answer: Answer) -> None:
         self.server.on(f"GET {path}", answer)
 
-    def run(self, *arguments: str, out: io.StringIO | None = None) -> Said:
+    def run(
+        self, *arguments: str, out: io.StringIO | None = None, err: io.StringIO | None = None
+    ) -> Said:
         """
         Run the plugin; errors that end it are the caller's to expect.
         """
-        out, err = out or io.StringIO(), io.StringIO()
-        call = parse([*arguments, "--request-timeout", "2s"])
+        out, err = out or io.StringIO(), err or io.StringIO()
+        verb, *rest = arguments
+        call = parse([verb, "--request-timeout", "2s", *rest])
         code = run(call, {"KUBECONFIG": str(self._config)}, Terminal(out, err, Look(width=100)))
         return Said(code, out.getvalue(), err.getvalue())
 

@@ -44,6 +44,15 @@ class Impatient(io.StringIO):
         return super().write(text)
 
 
+class Screen(io.StringIO):
+    """
+    A terminal in memory.
+    """
+
+    def isatty(self) -> bool:
+        return True
+
+
 def test_the_contexts_namespace_is_meant(desk: Desk) -> None:
     """
     Where no namespace is named, that of the kubeconfig's context is asked for.
@@ -177,6 +186,42 @@ def test_watching_goes_on_until_somebody_stops_it(desk: Desk) -> None:
 
     assert 2 <= len(desk.server.seen(f"GET {PODS}"))
     assert "trainer-0" in screen.getvalue()
+
+
+def test_a_watch_survives_a_failing_look(desk: Desk) -> None:
+    """
+    The last table stays, with a note that it is old.
+    """
+    desk.server.on(f"GET {PODS}", listed(raw_pod()), DENIED)
+    screen, aside = Impatient(), io.StringIO()
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.run("top", "--watch", "--interval", "0", out=screen, err=aside)
+
+    assert 2 == screen.getvalue().count("trainer-0")
+    assert "note: this is an old look: GET" in aside.getvalue()
+
+
+def test_an_agent_that_is_not_ready_is_not_waited_for(desk: Desk) -> None:
+    """
+    A lost node costs no patience.
+    """
+    desk.get(SYSTEM, listed(agent_pod(ready="False")))
+
+    assert "its pod is not ready" in desk.run("top").err
+    assert [] == desk.server.seen(f"GET {AGENT}")
+
+
+def test_whoever_sits_there_is_told_what_takes_so_long(desk: Desk) -> None:
+    """
+    A terminal gets a line after two seconds, a file does not.
+    """
+    desk.get(AGENT, hang())
+    screen = Screen()
+
+    desk.run("top", "--request-timeout", "2500ms", err=screen)
+
+    assert screen.getvalue().startswith("waiting for 1 of 1 agent\n")
 
 
 def test_a_report_says_since_when_it_counts(desk: Desk) -> None:

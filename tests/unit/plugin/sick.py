@@ -92,7 +92,8 @@ def sick() -> Facts:
     trusted = {HOOKS[0]: (), HOOKS[1]: None, HOOKS[2]: ((NOW - 2 * DAY, NOW - DAY),)}
     agents = (
         agent(snapshot(fresh=False, brake="just started", cards=(card_row(trouble="lost"),))),
-        agent(snapshot(stale_seconds=200.0), node="gpu-2", ready=False),
+        agent(snapshot(stale_seconds=200.0), node="gpu-2"),
+        agent(None, "its pod is not ready", node="gpu-0", ready=False),
         agent(snapshot(stale_seconds=None), node="gpu-3"),
         agent(snapshot(trouble="no driver"), node="gpu-4"),
         agent(None, "it does not answer in time", node="gpu-5"),

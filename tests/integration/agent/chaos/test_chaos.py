@@ -22,8 +22,10 @@ from simulator.progress import progress_on
 from tests.integration.agent.chaos.people import MODES
 from tests.integration.agent.chaos.play import Play, planned, said_seconds, said_seed
 from tests.integration.agent.chaos.promise import findings
+from tests.integration.agent.chaos.spans import Span
 from tests.integration.agent.chaos.stage import CARDS, PROMISE, staged
 from tests.integration.agent.chaos.weather import long_program, short_program
+from tests.integration.controlplane.observing import eventually
 
 if TYPE_CHECKING:
     from tests.integration.agent.chaos.play import Plan
@@ -34,6 +36,7 @@ SHORT_SECONDS = 58.0
 LONG_SECONDS = 1800.0
 COUNT = CARDS.count(",") + 1
 MOST_GROWTH = 4 * MIB
+LAST_WORD_SECONDS = 3.0
 _WARM = 0.25
 
 
@@ -46,12 +49,8 @@ def played(plan: Plan) -> list[int]:
         play = Play(stage, plan, progress)
         play.run()
         result = findings(stage.observer.history, PROMISE)
-        explained = explanations(stage)
-        unexplained = [
-            life.words.name
-            for life in stage.observer.history.lives.values()
-            if life.evicted is not None and explained.get(life.uid) != 1
-        ]
+        eventually(lambda: not untold(stage))
+        unexplained = untold(stage)
         bugs = [line for line in stage.agent.lines if line.get("level") == "error"]
     progress.say(
         f"seed {plan.seed}: {len(plan.people)} pods, {result.evictions} evictions,"
@@ -68,7 +67,25 @@ def played(plan: Plan) -> list[int]:
     return play.memory
 
 
-def explanations(stage: Stage) -> dict[str, int]:
+def untold(stage: Stage) -> list[str]:
+    """
+    Name the pods whose eviction is not told by exactly one Event.
+
+    Only an agent that was killed right after an eviction takes its word with it.
+    """
+    history = stage.observer.history
+    silenced = [Span(start.stopped_at - LAST_WORD_SECONDS, start.at) for start in history.starts]
+    told = tellings(stage)
+    return [
+        life.words.name
+        for life in history.lives.values()
+        if life.evicted is not None
+        and told.get(life.uid) != 1
+        and not any(since < life.evicted.until < until for since, until in silenced)
+    ]
+
+
+def tellings(stage: Stage) -> dict[str, int]:
     """
     Count the events that tell of an eviction, by the uid of the pod.
     """

@@ -21,18 +21,21 @@ from agent.nvml.protocol import (
     read_question,
     write_answer,
 )
+from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.nvml.protocol import Answer
-    from agent.nvml.settings import SamplerSettings
+    from agent.nvml.session import Session
 
 TOTAL = 15360 * MIB
 LOST = Failure(Code.GPU_IS_LOST, "nvmlDeviceGetHandleByIndex")
 OPEN = Question(Ask.OPEN)
 COUNT = Question(Ask.COUNT)
+QUESTIONS = [COUNT, *(Question(Ask.LOOK, str(index)) for index in range(3))]
+SETTINGS = SamplerSettings(deadline_seconds=4.0, start_seconds=60.0)
 
 
 def look(index: int) -> Question:
@@ -173,3 +176,13 @@ class FakeChild:
 
 
 IN_USE = GpuProcess(4711, 2 * GIB)
+
+
+def ask(session: Session, script: Script, questions: list[Question] | None = None) -> list[str]:
+    """
+    Ask as one sample does; return the subjects that were answered.
+    """
+    until = script.clock() + SETTINGS.deadline_seconds
+    session.ready(until)
+    answers = session.ask(QUESTIONS if questions is None else questions, until)
+    return [f"{question.ask} {question.subject}".strip() for question in answers]

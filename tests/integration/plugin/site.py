@@ -81,6 +81,13 @@ class Site:
         self.report(f"{path}/{metadata['name']}", ready=True)
         return made
 
+    def exists(self, path: str) -> bool:
+        try:
+            self.client.get(path)
+        except NotFoundError:
+            return False
+        return True
+
     def report(self, path: str, *, ready: bool) -> None:
         condition = {"type": "Ready", "status": "True" if ready else "False"}
         addresses = {

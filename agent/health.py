@@ -1,22 +1,46 @@
 """
 PURE. What only a restart would cure.
+
+Most of what goes wrong is no reason to restart: looks end without NVML, a new agent would wait for
+the same driver or API server, and what is remembered of the pods would be lost.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from agent.nvml.faults import ends_with_the_container
+
+if TYPE_CHECKING:
+    from agent.loop.moment import Moment
 
 STUCK_SECONDS: Final = 60.0
 """
-Without one look ending for so long beyond its interval, the loop hangs. What NVML does is no reason
-to restart: looks end without it, and a new agent would wait for the same driver.
+Without one look ending for so long beyond its interval, the loop hangs.
+"""
+
+CONTAINER_SECONDS: Final = 600.0
+"""
+After so long without any card, for a reason that a new container may not have, this one is given
+up: upgrades and resets of a driver are over by then.
 """
 
 
-def trouble(silence_seconds: float, interval_seconds: float) -> str:
+def trouble_of_loop(silence_seconds: float, interval_seconds: float) -> str:
     """
     Say what is wrong, given when the last look ended; nothing where a restart would not help.
     """
     if silence_seconds <= STUCK_SECONDS + interval_seconds:
         return ""
     return f"no look at the cards has ended for {silence_seconds:.0f} s: the agent's loop hangs"
+
+
+def trouble_of_container(moment: Moment, now: float) -> str:
+    """
+    Say what this container has lost for good; a driver that hangs or is not loaded is not that.
+    """
+    trouble = "" if moment.look is None else moment.look.sample.trouble
+    since = moment.started_at if moment.measured_at is None else moment.measured_at
+    if now - since <= CONTAINER_SECONDS or not ends_with_the_container(trouble):
+        return ""
+    return f"no card can be read for {now - since:.0f} s, and a new container may: {trouble}"

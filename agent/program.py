@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from agent.alone import NoCluster
 from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
-from agent.health import trouble
+from agent.health import trouble_of_container, trouble_of_loop
 from agent.kill import LastResort
 from agent.logs import start_logging
 from agent.loop import Hands, Loop, Pace, Ports, Rules
@@ -37,7 +37,6 @@ from kube import connect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from agent.model.sample import Sample
     from agent.settings import AgentSettings
     from agent.status.request import Reply
     from kube import ClientSettings
@@ -91,7 +90,7 @@ class Program:
         # The thread that acts has a lookup of its own.
         kill = LastResort(Lookup(settings.proc))
         self._hands = Hands(cluster.carry_out, kill, boottime, policy.gap_seconds)
-        ports = Ports(_Cards(self._cards), Lookup(settings.proc), cluster, boottime, timestamp)
+        ports = Ports(self._cards, Lookup(settings.proc), cluster, boottime, timestamp)
         rules = Rules(
             node=settings.node,
             policy=policy,
@@ -137,7 +136,12 @@ class Program:
             self._cluster.close()
 
     def trouble(self) -> str:
-        return trouble(self._pace.silence_seconds, self._settings.policy.interval_seconds)
+        """
+        Say what only a restart would cure.
+        """
+        interval = self._settings.policy.interval_seconds
+        hangs = trouble_of_loop(self._pace.silence_seconds, interval)
+        return hangs or trouble_of_container(self._loop.moment, boottime())
 
     def _metrics(self) -> str:
         return page(self._loop.moment, self._now(), boottime())
@@ -150,20 +154,6 @@ class Program:
         cluster = self._cluster
         status = cluster.status() if isinstance(cluster, AgentCluster) else None
         return replace(self._about, cluster=status, restarts=self._cards.restarts)
-
-
-class _Cards:
-    """
-    The sampler, whose samples also name the cards that are not in them.
-    """
-
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self.close = sampler.close
-
-    def sample(self, suspects: frozenset[str]) -> Sample:
-        sample = self._sampler.sample(suspects)
-        return replace(sample, unidentified=self._sampler.unidentified)
 
 
 def _cluster(settings: AgentSettings, access: ClientSettings) -> AgentCluster:

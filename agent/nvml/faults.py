@@ -45,6 +45,7 @@ _ENDING: Final = frozenset(
         Code.LIB_RM_VERSION_MISMATCH,
     }
 )
+_OF_THE_CONTAINER: Final = (Code.OPERATING_SYSTEM, Code.LIB_RM_VERSION_MISMATCH, Code.UNKNOWN)
 _LASTING: Final = frozenset({Code.NOT_SUPPORTED, Code.NO_PERMISSION, Code.FUNCTION_NOT_FOUND})
 
 _MEANINGS: Final = {
@@ -129,3 +130,11 @@ def sentence(failure: Failure) -> str:
         return f"{failure.call}: {shown(failure.text)}; update the driver or gpufence"
     reason, remedy = _MEANINGS.get(failure.code, _OTHER)  # type: ignore[call-overload]  # any code
     return f"{reason} ({failure.call}: code {failure.code}); {remedy}"
+
+
+def ends_with_the_container(trouble: str) -> bool:
+    """
+    Tell, by a sentence of ours, whether a new container may have what this one has lost: devices
+    that systemd took away, or the library of a driver that was replaced.
+    """
+    return any(f": code {code.value});" in trouble for code in _OF_THE_CONTAINER)

@@ -145,7 +145,12 @@ def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
         "the Deployment made another, fenced as the first; if it does the same again, it is given "
         "longer each time, so that a crash loop is not made of it",
     )
-    say.tell("\nWhat an operator sees on the node, with no cluster at all:")
+    say.tell(
+        "What was declared, what it was told and why, by the plan on the pod. (The agent of this "
+        "story is no pod, so the plugin finds nobody to ask what is measured.)"
+    )
+    say.kubectl("gpufence", "explain", "-n", NEIGHBOUR, "trainer")
+    say.tell("What an operator sees on the node, with no cluster at all:")
     say.typed("gpufence-agent snapshot")
     say.show(_on_the_node(stage))
 

@@ -4,9 +4,12 @@ Tells the story: chapters, the commands a user would type, and their true output
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -36,9 +39,9 @@ class Narrator:
 
     def tell(self, text: str) -> None:
         """
-        Explain in a paragraph.
+        Explain in a paragraph, apart from what stands above.
         """
-        self._write(textwrap.fill(" ".join(text.split()), _WIDTH) + "\n")
+        self._write("\n" + textwrap.fill(" ".join(text.split()), _WIDTH) + "\n")
 
     def show(self, text: str) -> None:
         """
@@ -72,7 +75,11 @@ class Narrator:
         self.typed(typed)
         if stdin:
             self.show(stdin)
-        done = self._plane.kubectl(*arguments, stdin=stdin or None, check=False)
+        # kubectl finds its plugins on the PATH: ours lies beside the Python that runs this.
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+        done = self._plane.kubectl(
+            *arguments, stdin=stdin or None, check=False, environment={"PATH": path}
+        )
         if done.returncode:
             raise StoryError(f"{typed} failed: {done.stderr.strip()}")
         if not quiet:

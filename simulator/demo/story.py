@@ -81,7 +81,7 @@ def _rewritten(stage: Stage, say: Narrator) -> None:
     say.expect(names.PLAN in annotations, "the webhook rewrote it on the way in")
     say.tell("What changed, for a person:")
     say.kubectl("get", "pod", "-n", "vision", "trainer", "-o", jsonpath(names.SUMMARY))
-    say.tell("\nand what the container is told, computed for the card of the node it landed on:")
+    say.tell("And what the container is told, computed for the card of the node it landed on:")
     say.show(_environment_table(pod, annotations))
     say.expect(
         annotations.get(names.NODE) == stage.node.name,
@@ -101,7 +101,7 @@ def _kept_inside(stage: Stage, say: Narrator) -> None:
         0 < held <= 3 * 1024, f"it holds {held} MiB, context included, of the 3072 MiB declared"
     )
     say.tell(
-        "\nThe framework said no to itself, long before its neighbour would have died of it. The "
+        "The framework said no to itself, long before its neighbour would have died of it. The "
         "whole story stands on the pod: kubectl describe pod -n vision trainer."
     )
 

@@ -56,7 +56,7 @@ def wanted_resources(pod: Pod) -> frozenset[str]:
     """
     Return the GPU resources of a pod under the names by which nodes advertise them.
     """
-    return frozenset(_ADVERTISED_AS.get(resource, resource) for resource in _wanted(pod))
+    return frozenset([_ADVERTISED_AS.get(resource, resource) for resource in _wanted(pod)])
 
 
 def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice, ...]:

@@ -93,9 +93,11 @@ def annotations_of(annotations: Mapping[str, str]) -> Pairs:
     Keep what users, and schedulers about the card, say to us.
     """
     return tuple(
-        (key, text)
-        for key, text in annotations.items()
-        if (key.startswith(names.PREFIX) and key not in _WRITTEN) or key in _KEYS
+        [
+            (key, text)
+            for key, text in annotations.items()
+            if (key.startswith(names.PREFIX) and key not in _WRITTEN) or key in _KEYS
+        ]
     )
 
 
@@ -122,7 +124,9 @@ def _gpu_limits(limits: Object) -> Pairs:
     Keep the GPU resources, every amount as text: 1, true and 1.0 would be the same in a lookup.
     """
     return tuple(
-        (resource, value if type(value) is str else repr(value))
-        for resource, value in limits.items()
-        if resource in _RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
+        [
+            (resource, value if type(value) is str else repr(value))
+            for resource, value in limits.items()
+            if resource in _RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
+        ]
     )

@@ -10,7 +10,7 @@ READY := .venv/.ready
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo soak bench lock clean
+.PHONY: help setup check test demo e2e images soak bench lock clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -48,6 +48,13 @@ test: static ## everything that needs no root; the command that CI runs
 
 demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1 leaves them running)
 	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep)
+
+e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)
+	@$(BIN)/python -m simulator build
+	@$(BIN)/pytest -m e2e --timeout 1800
+
+images: ## build the three images, with docker, podman or buildah (BASE=image, NAME=prefix)
+	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
 
 soak: $(READY) ## the long runs (many minutes)
 	@$(BIN)/python -m simulator build

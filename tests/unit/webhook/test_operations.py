@@ -91,3 +91,31 @@ def test_what_cannot_apply_cannot_be_made() -> None:
         patch.update(("nowhere", "at all"), {"a": "1"})
 
     assert [] == patch.operations
+
+
+def test_pods_of_a_series_share_their_operations() -> None:
+    """
+    Equal changes to equal objects are the very same operations, whoever makes them.
+    """
+    first, second = Patch({"a": {"x": "1"}, "l": []}), Patch({"a": {"x": "1"}, "l": []})
+    for patch in (first, second):
+        patch.update(("a",), {"x": "2", "y": "3"})
+        patch.update(("b",), {"z": "4"})
+        patch.extend(("l",), [ITEM])
+        patch.append(("texts",), "t")
+        patch.remove(("a",), "x")
+
+    assert [id(item) for item in first.operations] == [id(item) for item in second.operations]
+    assert len({*first.operations}) == len(first.operations)
+
+
+def test_a_change_within_a_shared_item_leaves_it_alone() -> None:
+    """
+    What was appended and then changed is changed in a copy.
+    """
+    patch = Patch({"list": []})
+    patch.extend(("list",), [ITEM])
+    patch.update(("list", 0), {"name": "y"})
+
+    assert {"name": "x"} == ITEM
+    assert {"list": [{"name": "y"}]} == patch.document

@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
         description="Run a real Kubernetes cluster of one node, with kubelet and containerd, until"
         " Ctrl-C. Its cards are simulated and shared as gpushare does.",
         epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("--node", default=NODE, help="name of the node (default %(default)s)")
     command.add_argument("--cards", default=CARDS, help="such as T4,A100-40 (default %(default)s)")

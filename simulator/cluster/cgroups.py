@@ -24,6 +24,8 @@ def hierarchies(root: Path = ROOT) -> list[Path]:
     """
     if (root / "cgroup.controllers").exists():
         return [root]
+    if not root.is_dir():
+        return []
     # Some names are links to a hierarchy of several controllers.
     return sorted(
         path

@@ -12,6 +12,7 @@ This file runs by itself, without the packages around it.
 
 import asyncio
 import socket
+import struct
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ async def pass_on(listening: socket.socket, host: str, port: int) -> None:
         try:
             behind, ahead = await asyncio.open_connection(host, port)
         except OSError:
-            writer.transport.abort()  # the caller sees what it would see without a door
+            _reset(writer)
             return
         await asyncio.gather(_copy(reader, ahead), _copy(behind, writer))
 
@@ -49,7 +50,16 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         if writer.can_write_eof() and not writer.is_closing():
             writer.write_eof()
         if reader.exception() is not None:
-            writer.transport.abort()
+            _reset(writer)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """
+    Break a connection off, so that nobody takes it for a conversation that came to its end.
+    """
+    at_once = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    writer.transport.abort()
 
 
 def main(argv: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from simulator.cluster import cgroups
 from simulator.cluster.errors import NeedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from simulator.progress import Progress
 
@@ -23,9 +23,8 @@ PLUGIN_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 PLUGINS = ("ptp", "host-local", "loopback")
 # Each program and the Debian package that has it.
 PACKAGES = {
-    "apt-get": "apt",
     "buildah": "buildah",
-    "cc": "gcc",
+    "cc": "build-essential",
     "containerd": "containerd",
     "ctr": "containerd",
     "ip": "iproute2",
@@ -35,7 +34,6 @@ PACKAGES = {
     "runc": "runc",
     "unshare": "util-linux",
 }
-STATIC_C_LIBRARY = "libc6-dev"
 NETWORKING = "containernetworking-plugins"
 
 
@@ -56,14 +54,15 @@ def search_path() -> str:
     return f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin"
 
 
-def missing() -> Missing:
+def missing(path: str | None = None) -> Missing:
     """
-    Look for programs and plugins.
+    Look for programs, on our search path or another, and for plugins.
     """
-    absent = [name for name in PACKAGES if shutil.which(name, path=search_path()) is None]
+    looked = search_path() if path is None else path
+    absent = [name for name in PACKAGES if shutil.which(name, path=looked) is None]
     packages = {PACKAGES[name] for name in absent}
     if not _plugins_found():
-        absent.append("the network plugins ptp, host-local and loopback")
+        absent.append(f"the network plugins {', '.join(PLUGINS)}")
         packages.add(NETWORKING)
     return Missing(tuple(absent), tuple(sorted(packages)))
 
@@ -82,20 +81,27 @@ def check() -> None:
     """
     Raise a NeedError that names everything that is missing, if anything is.
     """
-    problems = []
-    if os.geteuid() != 0:
-        problems.append("a cluster of real containers needs root; run this as root")
-    lacking = missing()
-    if lacking.things:
-        problems.append(
-            f"missing: {', '.join(lacking.things)}; on Debian:"
-            f" apt-get install {' '.join(lacking.packages)}"
-        )
-    if not cgroups.hierarchies():
-        problems.append(f"no control groups in {cgroups.ROOT}; mount them there")
-    if problems:
-        raise NeedError("; moreover, ".join(problems))
+    wrong = problems(os.geteuid(), missing(), cgroups.hierarchies())
+    if wrong:
+        raise NeedError("; moreover, ".join(wrong))
     _check_namespaces()
+
+
+def problems(user: int, lacking: Missing, hierarchies: Sequence[Path]) -> list[str]:
+    """
+    Say what is wrong with a user and a machine, and what to do about it.
+    """
+    found = []
+    if user != 0:
+        found.append("a cluster of real containers needs root; run this as root")
+    if lacking.things:
+        found.append(
+            f"missing: {', '.join(lacking.things)}; on Debian:"
+            f" apt-get install {' '.join(lacking.packages)}, or --install"
+        )
+    if not hierarchies:
+        found.append(f"no control groups in {cgroups.ROOT}; mount them there")
+    return found
 
 
 def install(environment: Mapping[str, str], progress: Progress) -> None:

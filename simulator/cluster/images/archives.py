@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from simulator.cluster.errors import ImageError
 from simulator.cluster.images import base
-from simulator.cluster.images.builder import Builder
+from simulator.cluster.images.builder import Buildah, Builder
 from simulator.controlplane.build.assets import cache_folder
 from simulator.controlplane.build.lock import exclusive
 
@@ -29,7 +30,7 @@ PRODUCT = ("webhook", "agent", "certs")
 SHARED = ("gpufence", "kube")
 # What else decides about an image.
 OTHERS = ("deploy/images", "requirements", "pyproject.toml", "README.md", "LICENSE")
-_KEPT = 2
+_KEPT = 3
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,16 @@ class Images:
     """
 
     folder: Path
-    environment: Mapping[str, str]
+    builder: Builder
+    sources: Path = SOURCES
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        return cls(cache_folder(environment) / "images", environment)
+        """
+        Use our part of the user's cache, and buildah.
+        """
+        folder = cache_folder(environment) / "images"
+        return cls(folder, Buildah(folder / "store", environment))
 
     def ensure(self, progress: Progress) -> list[Path]:
         """
@@ -58,6 +64,8 @@ class Images:
             self.folder.mkdir(parents=True, exist_ok=True)
             with exclusive(self.folder / ".lock", progress):
                 self._make(wanted, progress)
+        for path in wanted.values():
+            path.touch()  # the least lately used go first
         return list(wanted.values())
 
     def forget(self) -> None:
@@ -67,26 +75,51 @@ class Images:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _make(self, wanted: Mapping[str, Path], progress: Progress) -> None:
-        builder = Builder(self.folder / "store", self.environment)
-        builder.prepare()
-        on = base.ensure(builder, self.folder, progress)
+        self.builder.prepare()
+        on = base.ensure(self.builder, self.folder, progress)
         missing = [name for name, path in wanted.items() if not path.exists()]
         for number, name in enumerate(missing, start=1):
             with (
                 progress.step(f"building image {name} ({number}/{len(missing)})"),
                 tempfile.TemporaryDirectory(prefix=f"{name}-", dir=self.folder) as aside,
             ):
-                made = _build(builder, name, on, Path(aside))
-                made.replace(wanted[name])
+                self._build(name, on, Path(aside)).replace(wanted[name])
             self._thin_out(name)
-        builder.run("buildah", "rmi", "--prune")
+        self.builder.run("buildah", "rmi", "--prune")
+
+    def _build(self, name: str, on: str, aside: Path) -> Path:
+        """
+        Build one image and return its archive, which is in the folder `aside`.
+        """
+        archive = aside / f"{name}.tar"
+        if name in PRODUCT:
+            self.builder.run(
+                *("sh", "deploy/images/build", "--engine", "buildah", "--base", on),
+                *("--save", str(aside), name),
+                cwd=self.sources,
+            )
+            return archive
+        image, context, here = f"localhost/gpufence-{name}:1", self.sources, HERE / name
+        if name == PAUSE:
+            context = aside
+            program, source = str(aside / "pause"), str(here / "pause.c")
+            self.builder.run("cc", "-static", "-Os", "-s", "-o", program, source)
+        self.builder.run(
+            *("buildah", "build", "--format=docker", "--build-arg", f"BASE={on}"),
+            *("--tag", image, "--file", str(here / "Dockerfile"), str(context)),
+        )
+        tagged = f"docker-archive:{archive}:{image}"
+        self.builder.run("buildah", "push", "--quiet", image, tagged)
+        return archive
 
     def _archive(self, name: str, *sources: str) -> Path:
         digest = hashlib.sha256(base.name().encode())
         for source in sources:
-            for path in _files(SOURCES / source):
+            for path in _files(self.sources / source):
                 content = path.read_bytes()
-                digest.update(f"{path.relative_to(SOURCES)} {len(content)}\n".encode() + content)
+                digest.update(
+                    f"{path.relative_to(self.sources)} {len(content)}\n".encode() + content
+                )
         return self.folder / f"{name}-{digest.hexdigest()[:16]}.tar"
 
     def _thin_out(self, name: str) -> None:
@@ -95,34 +128,11 @@ class Images:
             path.unlink()
 
 
-def _build(builder: Builder, name: str, on: str, aside: Path) -> Path:
-    """
-    Build one image and return its archive, which is in the folder `aside`.
-    """
-    if name in PRODUCT:
-        builder.run(
-            *("sh", "deploy/images/build", "--engine", "buildah", "--base", on),
-            *("--save", str(aside), name),
-            cwd=SOURCES,
-        )
-        return aside / f"{name}.tar"
-    image, context = f"localhost/gpufence-{name}:1", SOURCES
-    dockerfile = HERE / name / "Dockerfile"
-    if name == PAUSE:
-        context = aside
-        source = HERE / name / "pause.c"
-        builder.run("cc", "-static", "-Os", "-s", "-o", str(aside / "pause"), str(source))
-    builder.run(
-        *("buildah", "build", "--format=docker", "--build-arg", f"BASE={on}", "--tag", image),
-        *("--file", str(dockerfile), str(context)),
-    )
-    builder.save(image, image, aside / f"{name}.tar")
-    return aside / f"{name}.tar"
-
-
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
+    if not path.is_dir():
+        raise ImageError(f"no {path}; images are built from a checkout of gpufence's sources")
     return sorted(
         found for found in path.rglob("*") if found.is_file() and "__pycache__" not in found.parts
     )

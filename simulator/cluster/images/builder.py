@@ -5,7 +5,7 @@ Buildah, with a store of its own, so that it meets nobody else's images and leav
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from simulator.cluster import needs
 from simulator.cluster.errors import ImageError
@@ -18,9 +18,33 @@ if TYPE_CHECKING:
 _SHOWN_LINES = 15
 
 
-class Builder:
+class Builder(Protocol):
     """
-    Runs programs that make images; `folder` keeps the store from one time to the next.
+    Who makes images.
+    """
+
+    def prepare(self) -> None:
+        """
+        Get ready, whatever an interrupted build left.
+        """
+        ...
+
+    def has(self, image: str) -> bool:
+        """
+        Tell whether the store has an image of that name.
+        """
+        ...
+
+    def run(self, *command: str, cwd: Path | None = None) -> None:
+        """
+        Run to the end; raise an ImageError with the last words should it fail.
+        """
+        ...
+
+
+class Buildah:
+    """
+    Runs buildah and other programs; `folder` keeps the store from one time to the next.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
@@ -29,9 +53,6 @@ class Builder:
         self._driver = ""
 
     def prepare(self) -> None:
-        """
-        Write the configuration and drop what an interrupted build left.
-        """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._driver = "overlay" if overlay_works(self._folder) else "vfs"
         (self._folder / "storage.conf").write_text(
@@ -45,25 +66,13 @@ class Builder:
         self.run("buildah", "rm", "--all")
 
     def has(self, image: str) -> bool:
-        """
-        Tell whether the store has an image of that name.
-        """
         return self._start("buildah", "inspect", "--type=image", image).returncode == 0
 
     def run(self, *command: str, cwd: Path | None = None) -> None:
-        """
-        Run to the end; raise an ImageError with the last words should it fail.
-        """
         done = self._start(*command, cwd=cwd)
         if done.returncode != 0:
             words = "\n".join(done.stdout.splitlines()[-_SHOWN_LINES:])
             raise ImageError(f"{' '.join(command)} ended with {done.returncode}:\n{words}")
-
-    def save(self, image: str, name: str, archive: Path) -> None:
-        """
-        Write an image, under a name that containers ask for, into an archive.
-        """
-        self.run("buildah", "push", "--quiet", image, f"docker-archive:{archive}:{name}")
 
     def _start(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         # Mounts of a build that is killed end with their namespace.

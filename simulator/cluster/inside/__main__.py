@@ -8,6 +8,7 @@ the cluster did.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from contextlib import ExitStack
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
             for process in keeper.ended():
                 words = process.log_tail()[-_TAIL:]
                 print(f"{process.name} ended; its last words:\n{words}", file=sys.stderr)
-    except (GpufenceError, OSError) as error:
+    except (GpufenceError, OSError, subprocess.SubprocessError) as error:
         print(f"the cluster: {error}", file=sys.stderr)
     return 1
 

@@ -5,11 +5,14 @@ Containerd, running, with the images that the node's pods are made of.
 from __future__ import annotations
 
 import subprocess
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator.cluster.errors import MachineError
 from simulator.cluster.inside import containerd, network
+from simulator.cluster.inside.merge import merge
 from simulator.cluster.overlay import overlay_works
 from simulator.controlplane.processes import Process, Surroundings, wait_until
 
@@ -31,7 +34,9 @@ class Containers:
         self._plugins = plugins
         self._surroundings = surroundings
         self._overlay = False
-        self._loading: list[subprocess.Popen[str]] = []
+        self._log = folder / "images.log"
+        self._loading: subprocess.Popen[bytes] | None = None
+        self._feeding: threading.Thread | None = None
 
     def start(self) -> Process:
         """
@@ -59,24 +64,29 @@ class Containers:
         Begin to read archives of images.
         """
         snapshotter = containerd.snapshotter(overlay=self._overlay)
-        for image in images:
-            process = subprocess.Popen(
-                [*CTR, "images", "import", "--snapshotter", snapshotter, str(image)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
+        command = [*CTR, "images", "import", "--snapshotter", snapshotter, "-"]
+        with self._log.open("wb") as log:
+            self._loading = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT
             )
-            self._loading.append(process)
+        self._feeding = threading.Thread(target=self._feed, args=[images], name="images")
+        self._feeding.start()
 
     def wait_for_images(self) -> None:
         """
         Return once all are there.
         """
-        for process in self._loading:
-            said, _ = process.communicate()
-            if process.returncode != 0:
-                raise MachineError(f"containerd could not load an image: {said.strip()}")
+        if self._loading is None or self._feeding is None:
+            return
+        self._feeding.join()
+        if self._loading.wait() != 0:
+            raise MachineError(f"containerd could not load the images: {self._log.read_text()}")
+
+    def _feed(self, images: Sequence[Path]) -> None:
+        # Should the reader end early, its status and its words say more than our broken pipe.
+        if self._loading is not None and self._loading.stdin is not None:
+            with suppress(BrokenPipeError), self._loading.stdin as stream:
+                merge(images, stream)
 
 
 def _answers() -> bool:

@@ -1,0 +1,173 @@
+"""
+Archives of images: when they are made, and when not.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from simulator.cluster.errors import ImageError
+from simulator.cluster.images import Images, base
+from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED
+from simulator.progress import Silence
+
+EVERY = {"pause", "workload", *PRODUCT}
+
+
+class FakeBuilder:
+    """
+    Writes down what it is told to run, and makes the archives that this would make.
+    """
+
+    def __init__(self, *images: str) -> None:
+        self.images = set(images)
+        self.commands: list[tuple[str, ...]] = []
+
+    def prepare(self) -> None:
+        self.commands.append(("prepare",))
+
+    def has(self, image: str) -> bool:
+        return image in self.images
+
+    def run(self, *command: str, cwd: Path | None = None) -> None:
+        del cwd
+        self.commands.append(command)
+        if "--save" in command:
+            folder, program = command[-2:]
+            Path(folder, f"{program}.tar").write_text(program)
+        if command[:2] == ("buildah", "push"):
+            Path(command[-1].split(":")[1]).write_text(command[-2])
+
+    def programs(self) -> list[str]:
+        """
+        Name the product's images that were built.
+        """
+        return [command[-1] for command in self.commands if "--save" in command]
+
+
+def checkout(folder: Path) -> Path:
+    """
+    Lay out what images are built from.
+    """
+    for name in (*SHARED, *PRODUCT, "simulator/cluster/images/pause", "deploy/images"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "file").write_text(name)
+    for name in OTHERS:
+        if not (folder / name).exists():
+            (folder / name).write_text(name)
+    return folder
+
+
+def images(tmp_path: Path, builder: FakeBuilder) -> Images:
+    sources = tmp_path / "sources"
+    return Images(tmp_path / "images", builder, sources if sources.exists() else checkout(sources))
+
+
+def made(builder: FakeBuilder, tmp_path: Path) -> list[Path]:
+    return images(tmp_path, builder).ensure(Silence())
+
+
+def test_every_image_gets_an_archive(tmp_path: Path) -> None:
+    """
+    The first time all images are built, on a base that is made before.
+    """
+    builder = FakeBuilder()
+    found = made(builder, tmp_path)
+
+    assert EVERY == {path.name.rpartition("-")[0] for path in found}
+    assert all(path.exists() for path in found)
+    assert "mmdebstrap" == builder.commands[1][0]
+
+
+def test_a_base_is_made_once(tmp_path: Path) -> None:
+    """
+    A base that the store has is not made again.
+    """
+    builder = FakeBuilder(base.name())
+    made(builder, tmp_path)
+
+    assert "mmdebstrap" not in {command[0] for command in builder.commands}
+
+
+def test_unchanged_sources_build_nothing(tmp_path: Path) -> None:
+    """
+    The second time nothing is run at all.
+    """
+    first = made(FakeBuilder(), tmp_path)
+    builder = FakeBuilder()
+
+    assert first == made(builder, tmp_path)
+    assert [] == builder.commands
+
+
+@pytest.mark.parametrize(
+    ("file", "programs"),
+    [
+        ("agent/file", ["agent"]),
+        ("gpufence/file", ["webhook", "agent", "certs"]),
+        ("pyproject.toml", ["webhook", "agent", "certs"]),
+        ("simulator/cluster/images/pause/file", []),
+    ],
+)
+def test_a_change_builds_what_it_is_in(tmp_path: Path, file: str, programs: list[str]) -> None:
+    """
+    Only the images that hold a changed file are built anew.
+    """
+    made(FakeBuilder(), tmp_path)
+    (tmp_path / "sources" / file).write_text("changed")
+    builder = FakeBuilder()
+    made(builder, tmp_path)
+
+    assert programs == builder.programs()
+
+
+def test_compiled_files_are_no_change(tmp_path: Path) -> None:
+    """
+    What Python writes beside its sources is not part of them.
+    """
+    first = made(FakeBuilder(), tmp_path)
+    compiled = tmp_path / "sources" / "agent" / "__pycache__"
+    compiled.mkdir()
+    (compiled / "file.pyc").touch()
+
+    assert first == made(FakeBuilder(), tmp_path)
+
+
+def test_the_latest_archives_stay(tmp_path: Path) -> None:
+    """
+    Of each image the three archives that were used last are kept.
+    """
+    for number in range(5):
+        (tmp_path / "sources" / "agent" / "file").parent.mkdir(parents=True, exist_ok=True)
+        images(tmp_path, FakeBuilder())
+        (checkout(tmp_path / "sources") / "agent" / "file").write_text(str(number))
+        for path in made(FakeBuilder(), tmp_path):
+            os.utime(path, (number, number))
+
+    assert 3 == len(list((tmp_path / "images").glob("agent-*.tar")))
+    assert 1 == len(list((tmp_path / "images").glob("pause-*.tar")))
+
+
+def test_forgotten_images_are_built_again(tmp_path: Path) -> None:
+    """
+    Who wants today's packages gets a new base.
+    """
+    made(FakeBuilder(), tmp_path)
+    images(tmp_path, FakeBuilder()).forget()
+    builder = FakeBuilder()
+    made(builder, tmp_path)
+
+    assert "mmdebstrap" in {command[0] for command in builder.commands}
+
+
+def test_images_need_the_sources(tmp_path: Path) -> None:
+    """
+    Without a checkout it is said what is missing.
+    """
+    (tmp_path / "sources").mkdir()
+
+    with pytest.raises(ImageError, match="built from a checkout"):
+        made(FakeBuilder(), tmp_path)

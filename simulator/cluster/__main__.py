@@ -105,21 +105,26 @@ def _prepare(arguments: argparse.Namespace, progress: Progress) -> Assets:
 
 
 def _stay(cluster: Cluster) -> int:
-    print(f"kubectl is {cluster.kubectl_path}; logs are in {cluster.folder}", file=sys.stderr)
-    print(
-        "gpufence's images are loaded: kubectl apply -k deploy/overlays/simulated", file=sys.stderr
-    )
-    print(f"its processes: {shlex.join(cluster.command_inside('ps', 'axf'))}", file=sys.stderr)
-    print("to use it from another terminal (Ctrl-C here stops it):", file=sys.stderr)
-    print(f"export KUBECONFIG={cluster.kubeconfig}")
-    print(f"export GPUFENCE_SIMULATOR_STATE={cluster.state}", flush=True)
     try:
+        _introduce(cluster)
         while cluster.is_running:
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         print("\nstopping", file=sys.stderr)
         return 0
     return 1
+
+
+def _introduce(cluster: Cluster) -> None:
+    for line in (
+        f"kubectl is {cluster.kubectl_path}; logs are in {cluster.folder}",
+        "gpufence's images are loaded: kubectl apply -k deploy/overlays/simulated",
+        f"its processes: {shlex.join(cluster.command_inside('ps', 'axf'))}",
+        "to use it from another terminal (Ctrl-C here stops it):",
+    ):
+        print(line, file=sys.stderr)
+    print(f"export KUBECONFIG={cluster.kubeconfig}")
+    print(f"export GPUFENCE_SIMULATOR_STATE={cluster.state}", flush=True)
 
 
 if __name__ == "__main__":

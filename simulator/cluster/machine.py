@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 from simulator.cluster import door, init
@@ -97,15 +96,22 @@ class Machine:
         """
         End everything that runs inside; return when it has.
         """
-        with suppress(MachineError, ProcessLookupError):
-            if self.is_running:
-                os.kill(self.pid, SIGKILL)
+        first = self._first_process()
         self._warden.terminate()
         try:
             self._warden.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self._warden.kill()
             self._warden.wait()
+        if first is not None:
+            # It counts as ended only when all others in its namespace have.
+            warden.ready(first, seconds=END_SECONDS)
+            os.close(first)
+
+    def _first_process(self) -> int | None:
+        with suppress(MachineError, ProcessLookupError):
+            return os.pidfd_open(self.pid)
+        return None
 
 
 class Door:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from gpufence import names
 from simulator.cluster.inside import cards, kubelet, mounts, network
 from simulator.cluster.inside.containers import Containers
 from simulator.controlplane import Assets, ControlPlane, Options
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from simulator.progress import Progress
 
 KUBELET = "kubelet"
-# What deploy/components/simulated looks for.
-SIMULATED = "gpufence.io/simulated"
 READY_SECONDS = 120.0
 
 
@@ -90,7 +89,7 @@ class Keeper:
         program = self._assets.ensure([KUBELET], self._progress)[KUBELET]
         # A kubelet sets Kubernetes' own labels by itself, and may set few others of that prefix.
         ours = {key: value for key, value in labels(machine).items() if "kubernetes.io/" not in key}
-        ours[SIMULATED] = "true"
+        ours[names.SIMULATED] = "true"
         return Process(kubelet.command(program, folder, machine.name, ours), self._surroundings)
 
 

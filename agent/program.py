@@ -7,9 +7,9 @@ from __future__ import annotations
 import gc
 import logging
 import signal
-import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from agent.alone import NoCluster
@@ -71,9 +71,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
             server.start()
             undo.callback(server.close)
             _log.info("serving", extra={"fields": {"statusListen": server.address}})
-            # In steps: a signal that another thread was given does not wake an endless wait.
-            while not told.wait(_STEP_SECONDS):
-                pass
+            _log.info("%s: ending", _first(told))
     _log.info("ended")
 
 
@@ -175,15 +173,16 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
+def _told_to_end() -> Iterator[SimpleQueue[str]]:
     """
-    Set an event at SIGTERM and SIGINT; a second signal does what it did before.
+    Queue the names of SIGTERM and SIGINT as they come; a second one does what it did before.
     """
-    told = threading.Event()
+    # A handler runs in the middle of anything: an Event's lock may be held by the very code that it
+    # interrupts, whereas this queue may be put into at any time.
+    told: SimpleQueue[str] = SimpleQueue()
 
     def end(number: int, _frame: object) -> None:
-        _log.info("%s: ending", signal.Signals(number).name)
-        told.set()
+        told.put(signal.Signals(number).name)
         signal.signal(number, before[signal.Signals(number)])
 
     ways = (signal.SIGTERM, signal.SIGINT)
@@ -193,3 +192,12 @@ def _told_to_end() -> Iterator[threading.Event]:
     finally:
         for way, handler in before.items():
             signal.signal(way, handler)
+
+
+def _first(told: SimpleQueue[str]) -> str:
+    """
+    Wait, in steps: a signal that another thread was given does not wake an endless wait.
+    """
+    while True:
+        with suppress(Empty):
+            return told.get(timeout=_STEP_SECONDS)

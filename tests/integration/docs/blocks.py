@@ -1,8 +1,7 @@
 """
 PURE. The command blocks of a page: what to type, what to expect, and whether to run it.
 
-A line above each block says so: `<!-- run -->`, `<!-- run: cluster -->` (with a KUBECONFIG), or
-`<!-- not run: why -->`. In a block, `$ ` begins a command; the other lines are its output, in which
+A line above each block says so: `<!-- run -->` or `<!-- not run: why -->`. In a block, `$ ` begins a command; the other lines are its output, in which
 `...` stands for anything.
 """
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 PROMPT: Final = "$ "
 ANYTHING: Final = "..."
 RUN: Final = "run"
-CLUSTER: Final = "run: cluster"
 NOT_RUN: Final = "not run: "
 
 _FENCE = re.compile(r"```(\w*)\s*$")

@@ -4,16 +4,12 @@ Every command block of every page says whether it is run, and those that are do 
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.controlplane.programs import KUBECTL
 from tests.integration.docs.blocks import (
-    CLUSTER,
     NOT_RUN,
     RUN,
     Block,
@@ -21,9 +17,6 @@ from tests.integration.docs.blocks import (
     agrees,
     blocks,
 )
-
-if TYPE_CHECKING:
-    from simulator.controlplane import Assets, ControlPlane
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -62,7 +55,7 @@ def marked(mark: str) -> list[tuple[Path, Block]]:
     return [item for item in BLOCKS if item[1].mark == mark]
 
 
-def type_in(block: Block, folder: Path, environment: dict[str, str]) -> None:
+def type_in(block: Block, folder: Path) -> None:
     """
     Run a block in one folder, as a person would who has just cloned the project into it.
     """
@@ -72,7 +65,6 @@ def type_in(block: Block, folder: Path, environment: dict[str, str]) -> None:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command.text],
             cwd=folder,
-            env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -92,7 +84,7 @@ def test_every_block_says_whether_it_is_run(item: tuple[Path, Block]) -> None:
     """
     mark = item[1].mark
 
-    assert mark in {RUN, CLUSTER} or len(mark) > len(NOT_RUN)
+    assert mark == RUN or len(mark) > len(NOT_RUN)
 
 
 @pytest.mark.parametrize("item", marked(RUN), ids=name_of)
@@ -100,20 +92,7 @@ def test_a_block_does_what_it_says(item: tuple[Path, Block], tmp_path: Path) -> 
     """
     Each command ends well and prints what the page says.
     """
-    type_in(item[1], tmp_path, {})
-
-
-@pytest.mark.parametrize("item", marked(CLUSTER), ids=name_of)
-def test_a_block_for_a_cluster_does_what_it_says(
-    item: tuple[Path, Block], tmp_path: Path, control_plane: ControlPlane, assets: Assets
-) -> None:
-    """
-    The same with a cluster to talk to.
-    """
-    kubectl = assets.find(KUBECTL)
-    assert kubectl is not None
-    tools = f"{kubectl.parent}{os.pathsep}{os.environ['PATH']}"
-    type_in(item[1], tmp_path, {"KUBECONFIG": str(control_plane.kubeconfig()), "PATH": tools})
+    type_in(item[1], tmp_path)
 
 
 def test_a_block_is_cut_into_commands() -> None:

@@ -1,8 +1,8 @@
 """
 PURE. The command blocks of a page: what to type, what to expect, and whether to run it.
 
-A line above each block says so: `<!-- run -->` or `<!-- not run: why -->`. In a block, `$ ` begins a command; the other lines are its output, in which
-`...` stands for anything.
+A line above each block says so: `<!-- run -->` or `<!-- not run: why -->`. In a block, `$ ` begins
+a command; the other lines are its output, in which `...` stands for anything.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ One thread that serves all guests at once, each for a few seconds at most.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import selectors
 import socket
@@ -27,6 +28,7 @@ MOST_GUESTS: Final = 64
 Connections at once; one more ends the oldest, so that nobody who lingers keeps a probe out.
 """
 _BACKLOG = 128
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE})
 _log = logging.getLogger(__name__)
 
 
@@ -128,8 +130,10 @@ class StatusServer:
     def _welcome(self) -> None:
         try:
             guest, _ = self._listener.accept()
-        except OSError:
-            return  # gone again, or we have no descriptors left: the next one may fare better
+        except OSError as error:
+            if error.errno in _NO_ROOM and self._guests:
+                self._part(next(iter(self._guests)))
+            return
         if len(self._guests) >= MOST_GUESTS:
             self._part(next(iter(self._guests)))
         guest.settimeout(0)

@@ -5,6 +5,7 @@ The plain port over real sockets, with guests of every kind.
 from __future__ import annotations
 
 import http.client
+import resource
 import socket
 import time
 from contextlib import ExitStack, closing
@@ -231,3 +232,29 @@ def _is_there(connection: socket.socket) -> bool:
     lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     states = [line.split()[3] for line in lines if line.split()[2] == other]
     return "01" in states
+
+
+def test_without_descriptors_the_oldest_makes_room(server: StatusServer) -> None:
+    """
+    When the process may open nothing more, the guest that lingers goes and the next is served.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as crowd:
+        lingering = crowd.enter_context(connect(server))
+        lingering.sendall(b"GET /he")
+        assert eventually(lambda: len(server._guests) == 1)
+        late = crowd.enter_context(socket.socket())
+        late.settimeout(PATIENCE_SECONDS)
+        # The next descriptor to be given out is the first one that is not allowed.
+        with Path("/dev/null").open(encoding="ascii") as probe:
+            lowest = probe.fileno()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+        try:
+            late.connect((LOOPBACK, port(server)))
+            late.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+            answered = rest(late)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+        assert answered.endswith(b"ok\n")
+        assert b"" == rest(lingering)

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,8 +36,7 @@ class Metric(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """
     A counter or gauge: a value for each combination of labels; None, unknown, has no line.
     """
@@ -54,8 +52,7 @@ class Family:
                 yield "", labels, value
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(NamedTuple):
     """
     How many values fell under each bound; the last count is of those above all bounds.
     """
@@ -70,11 +67,10 @@ class Distribution:
         """
         counts = list(self.counts or (0,) * (len(self.bounds) + 1))
         counts[bisect_left(self.bounds, value)] += 1
-        return replace(self, counts=tuple(counts), sum=self.sum + value)
+        return self._replace(counts=tuple(counts), sum=self.sum + value)
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(NamedTuple):
     """
     A distribution with a name.
     """
@@ -82,7 +78,7 @@ class Histogram:
     name: str
     help: str
     values: Distribution
-    kind: str = field(default="histogram", init=False)
+    kind: str = "histogram"
 
     def samples(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
         bounds = (*self.values.bounds, math.inf)

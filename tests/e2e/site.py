@@ -5,6 +5,8 @@ What the tests do with a cluster: the things a person does with kubectl.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +61,21 @@ class Site:
         Run kubectl in gpufence's own namespace.
         """
         return self.cluster.kubectl(*SYSTEM, *arguments).stdout
+
+    def plugin(self, *arguments: str) -> str:
+        """
+        Run `kubectl gpufence` as administrator.
+        """
+        done = subprocess.run(
+            [sys.executable, "-m", "kubectl_gpufence", *arguments],
+            env={"KUBECONFIG": str(self.cluster.kubeconfig), "COLUMNS": "200"},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert 0 == done.returncode, done.stdout + done.stderr
+        return done.stdout
 
     @contextmanager
     def namespace(self, mode: str) -> Iterator[str]:

@@ -1,5 +1,5 @@
 """
-PURE. How containerd is told to run one node's containers.
+How containerd is told to run one node's containers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-PURE. How the kubelet of the one node is told to run.
+How the kubelet of the one node is told to run.
 """
 
 from __future__ import annotations

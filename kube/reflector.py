@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kube.clock import Clock, SystemClock
-from kube.errors import KubeError, ReplyError, ThrottledError, UnreachableError
+from kube.errors import (
+    ForbiddenError,
+    GoneError,
+    KubeError,
+    ReplyError,
+    ThrottledError,
+    UnreachableError,
+)
 from kube.feed import Feed, Source
 from kube.settings import WatchSettings
 
@@ -28,6 +35,10 @@ _log = logging.getLogger(__name__)
 _STOP_SECONDS = 0.9
 _LONGEST_OBEDIENCE_SECONDS = 120.0
 _RESUMABLE = (UnreachableError, ThrottledError)
+
+# What a server that was away says first: old versions are gone, and its rules not read yet. It is
+# back, so that the pauses that an outage has lengthened begin anew.
+_BACK = (GoneError, ForbiddenError)
 
 
 class Handler(Protocol[T_contra]):
@@ -96,6 +107,7 @@ class Reflector(Generic[T]):
         self._lists = 0
         self._failures = 0
         self._failing = False
+        self._away = False
         self._began = 0.0
         self._moved = False
 
@@ -193,6 +205,9 @@ class Reflector(Generic[T]):
         if self._stop.is_set():
             return 0.0
         self._forgive()
+        if self._away and isinstance(error, _BACK):
+            self._failures = 0
+        self._away = resume
         self._failures += 1
         self._failing = True
         self._last_error = str(error) or type(error).__name__

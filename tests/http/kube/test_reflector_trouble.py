@@ -139,6 +139,24 @@ def test_versions_that_always_expire_cause_no_storm(server: ApiServer) -> None:
     assert len(server.seen(LIST)) == 8
 
 
+@pytest.mark.parametrize(
+    "first",
+    [reply(gone(), 410), reply(status(403, "Forbidden"), 403)],
+    ids=["too old", "no rules yet"],
+)
+def test_a_server_that_is_back_is_not_waited_for(server: ApiServer, first: Answer) -> None:
+    """
+    What a server says first after an outage is answered as soon as a first failure.
+    """
+    server.on(LIST, reply(pods()))
+    throttled = reply(status(429, "TooManyRequests"), 429)
+    server.on(WATCH, throttled, throttled, throttled, first, first, hang())
+    with following(server, Recorder(), clock=(clock := FakeClock())):
+        server.wait_for(WATCH, 6)
+
+    assert [0.5, 1.0, 2.0, 0.5, 1.0] == clock.pauses
+
+
 def test_refused_connections_back_off(server: ApiServer) -> None:
     """
     A server that is down is asked once per pause, and pauses grow to their bound.

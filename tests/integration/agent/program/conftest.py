@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from kube import ClientSettings, connect
 from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
 from tests.integration.agent.program.site import Site
 
@@ -28,8 +29,13 @@ def shared_site(control_plane: ControlPlane) -> Iterator[Site]:
         cards="8xT4",
         sharing=Sharing(Dialect.GPUSHARE),
     )
-    with control_plane.fresh_namespace("system") as system, SimulatedNode(options) as node:
-        ready = Site(control_plane, node, system)
+    access = ClientSettings(kubeconfig=str(control_plane.kubeconfig()))
+    with (
+        control_plane.fresh_namespace("system") as system,
+        SimulatedNode(options) as node,
+        connect(access) as admin,
+    ):
+        ready = Site(control_plane, node, system, admin)
         ready.install()
         yield ready
 

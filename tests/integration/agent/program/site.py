@@ -13,12 +13,14 @@ from uuid import uuid4
 import yaml
 
 from gpufence import names
+from kube import NotFoundError, core
 from simulator.nvml.client import environment
 from tests.integration.agent.program.process import AgentProcess
 from tests.integration.controlplane.observing import eventually
 from tests.integration.node.cluster import Ground, pod, workload
 
 if TYPE_CHECKING:
+    from kube import Client
     from simulator.controlplane import ControlPlane
     from simulator.node import SimulatedNode
 
@@ -27,6 +29,21 @@ ACCOUNT = "gpufence-agent"
 GPU = {"limits": {names.GPUSHARE_MEMORY: "2"}}
 WITHIN = "hold 1Gi"
 OVER = "hold 3Gi"
+
+
+@dataclass(frozen=True)
+class Fenced(Ground):
+    """
+    A fenced namespace, asked without starting a kubectl for each look.
+    """
+
+    admin: Client
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        try:
+            return self.admin.get(core("namespaces", self.namespace, "pods", name))
+        except NotFoundError:
+            return None
 
 
 @dataclass
@@ -38,6 +55,7 @@ class Site:
     plane: ControlPlane
     node: SimulatedNode
     system: str
+    admin: Client
     fenced: list[str] = field(default_factory=list)
 
     def install(self) -> None:
@@ -63,13 +81,13 @@ class Site:
     def label(self, namespace: str, mode: str) -> None:
         self.plane.kubectl("label", "--overwrite", "namespace", namespace, f"{names.MODE}={mode}")
 
-    def ground(self, namespace: str, mode: str = "evict") -> Ground:
+    def ground(self, namespace: str, mode: str = "evict") -> Fenced:
         """
         Fence a namespace.
         """
         self.label(namespace, mode)
         self.fenced.append(namespace)
-        return Ground(self.plane, namespace, self.node)
+        return Fenced(self.plane, namespace, self.node, self.admin)
 
     def clear(self) -> None:
         """
@@ -154,9 +172,9 @@ def wait_until_gone(ground: Ground, name: str, agent: AgentProcess) -> None:
     assert eventually(lambda: is_gone(ground, name)), f"{agent.snapshot()} {agent.lines[-5:]}"
 
 
-def events(ground: Ground, reason: str) -> list[dict[str, Any]]:
+def events(ground: Fenced, reason: str) -> list[dict[str, Any]]:
     """
-    Return the Events of a reason, as kubectl shows them.
+    Return the Events of a reason.
     """
-    found = ground.plane.kubectl("get", "events", "-n", ground.namespace, "-o", "json")
-    return [item for item in json.loads(found.stdout)["items"] if item["reason"] == reason]
+    found = ground.admin.get(core("namespaces", ground.namespace, "events"))
+    return [item for item in found["items"] if item["reason"] == reason]

@@ -26,8 +26,7 @@ from tests.integration.controlplane.observing import eventually
 
 if TYPE_CHECKING:
     from simulator.controlplane import ControlPlane
-    from tests.integration.agent.program.site import Site
-    from tests.integration.node.cluster import Ground
+    from tests.integration.agent.program.site import Fenced, Site
 
 END_SECONDS = 4.0
 HOLD_SECONDS = float(QUICK["GPUFENCE_HOLD_SECONDS"])
@@ -49,11 +48,13 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
         wait_until_gone(ground, "greedy", agent)
         assert eventually(lambda: bool(events(ground, names.EVICTED)))
         (told,) = events(ground, names.EVICTED)
+        shown = site.plane.kubectl("get", "events", "-n", namespace).stdout
         metrics = agent.metrics()
         owners = {owner.name: owner for owner in agent.snapshot().owners}
         acted = agent.wait_for("acted")
 
     assert not is_gone(ground, "good")
+    assert names.EVICTED in shown
     assert "3172 MiB" in told["message"]
     assert "2048 MiB" in told["message"]
     assert 1 == metrics['gpufence_evictions_total{action="evict",result="accepted"}']
@@ -145,5 +146,5 @@ def test_the_node_says_which_cards_it_has(site: Site) -> None:
     assert names.CARDS in node
 
 
-def _was_told(ground: Ground) -> bool:
+def _was_told(ground: Fenced) -> bool:
     return bool(events(ground, names.WOULD_EVICT))

@@ -125,7 +125,7 @@ def staged() -> Iterator[Stage]:
         for name in EVICTING:
             _shield(client, name)
         node = undo.enter_context(SimulatedNode(_node(plane)))
-        site = Site(plane, node, names.SYSTEM_NAMESPACE)
+        site = Site(plane, node, names.SYSTEM_NAMESPACE, client)
         site.install()
         observer = undo.enter_context(Observer(node, client))
         agent = undo.enter_context(Agent(lambda: site.agent(**SETTINGS)))

@@ -34,7 +34,9 @@ async def pass_on(listening: socket.socket, host: str, port: int) -> None:
         except OSError:
             _reset(writer)
             return
-        await asyncio.gather(_copy(reader, ahead), _copy(behind, writer))
+        # Cancelled only when the door shuts. asyncio would complain of a task that ends so.
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(_copy(reader, ahead), _copy(behind, writer))
 
     server = await asyncio.start_server(serve, sock=listening)
     async with server:

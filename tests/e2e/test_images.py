@@ -49,4 +49,4 @@ def test_an_image_is_for_one_program(site: Site, program: str) -> None:
     """
     pod = site.pods(SYSTEM[1], program)[0]
 
-    assert "" == site.execute(pod, PYTHON, "-c", FIND, *FOREIGN[program]).strip()
+    assert "" == site.execute(pod, PYTHON, "-I", "-c", FIND, *FOREIGN[program]).strip()

@@ -35,13 +35,14 @@ def opened(port: int) -> Iterator[int]:
                 *(str(listening.fileno()), LOOPBACK, str(port)),
             ],
             stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             pass_fds=[listening.fileno()],
         )
     try:
         yield entrance
     finally:
-        process.communicate()
-        assert 0 == process.returncode
+        _, complaints = process.communicate()
+        assert (0, b"") == (process.returncode, complaints)
 
 
 @contextmanager
@@ -105,3 +106,17 @@ def test_the_door_shuts_with_its_holder() -> None:
 
         with pytest.raises(ConnectionRefusedError):
             told(entrance, b"still there?")
+
+
+def test_a_shutting_door_ends_conversations() -> None:
+    """
+    Who is still talking when the door shuts is cut off, and nobody complains.
+    """
+    with socket.create_server((LOOPBACK, 0)) as silent:
+        with opened(silent.getsockname()[1]) as entrance:
+            caller = socket.create_connection((LOOPBACK, entrance), timeout=SECONDS)
+            listener, _ = silent.accept()
+        with caller, listener:
+            listener.settimeout(SECONDS)
+
+            assert b"" == listener.recv(1)

@@ -98,7 +98,7 @@ def _prepare(arguments: argparse.Namespace, progress: Progress) -> Assets:
         needs.install(os.environ, progress)
     needs.check()
     if arguments.rebuild:
-        Images.from_environment(os.environ).forget()
+        Images.from_environment(os.environ).forget(progress)
     assets = Assets.from_environment(os.environ)
     assets.ensure(PROGRAMS, progress)
     return assets

@@ -7,18 +7,20 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from simulator.cluster.errors import ImageError
 from simulator.cluster.images import base
+from simulator.cluster.images.base import ASIDE
 from simulator.cluster.images.builder import Buildah, Builder
 from simulator.controlplane.build.assets import cache_folder
 from simulator.controlplane.build.lock import exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from simulator.progress import Progress
 
@@ -30,6 +32,8 @@ PRODUCT = ("webhook", "agent", "certs")
 SHARED = ("gpufence", "kube")
 # What else decides about an image.
 OTHERS = ("deploy/images", "requirements", "pyproject.toml", "README.md", "LICENSE")
+LOCK = ".lock"
+STORE = "store"
 _KEPT = 3
 
 
@@ -49,7 +53,7 @@ class Images:
         Use our part of the user's cache, and buildah.
         """
         folder = cache_folder(environment) / "images"
-        return cls(folder, Buildah(folder / "store", environment))
+        return cls(folder, Buildah(folder / STORE, environment))
 
     def ensure(self, progress: Progress) -> list[Path]:
         """
@@ -61,27 +65,39 @@ class Images:
             **{program: self._archive(program, *SHARED, program, *OTHERS) for program in PRODUCT},
         }
         if not all(path.exists() for path in wanted.values()):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with exclusive(self.folder / ".lock", progress):
+            with self._alone(progress):
                 self._make(wanted, progress)
         for path in wanted.values():
             path.touch()  # the least lately used go first
         return list(wanted.values())
 
-    def forget(self) -> None:
+    def forget(self, progress: Progress) -> None:
         """
         Remove archives, base and all, so that the next cluster makes them anew.
         """
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with self._alone(progress):
+            for path in self.folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name != LOCK:
+                    path.unlink()
+
+    @contextmanager
+    def _alone(self, progress: Progress) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with exclusive(self.folder / LOCK, progress):
+            yield
 
     def _make(self, wanted: Mapping[str, Path], progress: Progress) -> None:
+        for path in self.folder.glob(f"{ASIDE}*"):
+            shutil.rmtree(path)  # of a build that was killed
         self.builder.prepare()
         on = base.ensure(self.builder, self.folder, progress)
         missing = [name for name, path in wanted.items() if not path.exists()]
         for number, name in enumerate(missing, start=1):
             with (
                 progress.step(f"building image {name} ({number}/{len(missing)})"),
-                tempfile.TemporaryDirectory(prefix=f"{name}-", dir=self.folder) as aside,
+                tempfile.TemporaryDirectory(prefix=ASIDE, dir=self.folder) as aside,
             ):
                 self._build(name, on, Path(aside)).replace(wanted[name])
             self._thin_out(name)

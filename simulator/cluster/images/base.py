@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from simulator.cluster.images.builder import Builder
     from simulator.progress import Progress
 
+ASIDE = ".aside-"
+"""How folders begin in which something is being made."""
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "python3-minimal", "python3-venv")
 # A third of what the packages would bring, and read by nobody in a container.
@@ -37,7 +39,7 @@ def ensure(builder: Builder, folder: Path, progress: Progress) -> str:
         return image
     with (
         progress.step(f"making a base of Debian {SUITE} with Python, once"),
-        tempfile.TemporaryDirectory(prefix="base-", dir=folder) as context,
+        tempfile.TemporaryDirectory(prefix=ASIDE, dir=folder) as context,
     ):
         tar = Path(context) / "base.tar"
         included = f"--include={','.join(PACKAGES)}"

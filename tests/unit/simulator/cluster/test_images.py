@@ -12,6 +12,7 @@ import pytest
 from simulator.cluster.errors import ImageError
 from simulator.cluster.images import Images, base
 from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED
+from simulator.cluster.images.base import ASIDE
 from simulator.progress import Silence
 
 EVERY = {"pause", "workload", *PRODUCT}
@@ -156,11 +157,23 @@ def test_forgotten_images_are_built_again(tmp_path: Path) -> None:
     Who wants today's packages gets a new base.
     """
     made(FakeBuilder(), tmp_path)
-    images(tmp_path, FakeBuilder()).forget()
+    images(tmp_path, FakeBuilder()).forget(Silence())
     builder = FakeBuilder()
     made(builder, tmp_path)
 
     assert "mmdebstrap" in {command[0] for command in builder.commands}
+
+
+def test_an_interrupted_build_is_cleared_away(tmp_path: Path) -> None:
+    """
+    What a killed build had put aside goes with the next one.
+    """
+    aside = tmp_path / "images" / f"{ASIDE}x"
+    aside.mkdir(parents=True)
+    (aside / "agent.tar").touch()
+    made(FakeBuilder(), tmp_path)
+
+    assert not aside.exists()
 
 
 def test_images_need_the_sources(tmp_path: Path) -> None:

@@ -82,6 +82,12 @@ class ClusterSettings:
     How often one Event is tried while the API server is away, before it is dropped.
     """
 
+    forbidden_seconds: float = 5.0
+    """
+    How long an Event is tried that is forbidden: an API server that starts forbids everything until
+    it has read its rules, but a namespace's quota forbids for long, and other Events wait.
+    """
+
     close_seconds: float = 2.0
     """
     For the Events that still wait when the program ends.

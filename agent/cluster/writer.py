@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PASSING: Final = (UnreachableError, ThrottledError, ServerError)
-_FORBIDDEN_ATTEMPTS: Final = 3
 
 
 class Writer:
@@ -101,12 +100,13 @@ class Writer:
         """
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         unique = uuid4().hex[:16]
+        forbidden_until = time.monotonic() + self._settings.forbidden_seconds
         for attempt in range(1, self._settings.event_attempts + 1):
             try:
                 self._write(client, item, unique, now)
             except KubeError as error:
                 last = error
-                if self._stop.is_set() or not _may_pass(error, attempt):
+                if self._stop.is_set() or not _may_pass(error, forbidden_until):
                     break
                 pause = self._settings.backoff.delay_seconds(attempt, random.random())  # noqa: S311 (spreads load, guards nothing)
                 self._stop.wait(pause)
@@ -162,7 +162,7 @@ class Writer:
         _log.log(level, "an Event %s is refused: %s", item.notice.reason, error)
 
 
-def _may_pass(error: KubeError, attempt: int) -> bool:
+def _may_pass(error: KubeError, forbidden_until: float) -> bool:
     """
     Tell whether a failed attempt is worth another one.
 
@@ -170,7 +170,7 @@ def _may_pass(error: KubeError, attempt: int) -> bool:
     namespace's quota forbids as well, for long, and must not hold up everybody else's Events.
     """
     if isinstance(error, ForbiddenError):
-        return attempt < _FORBIDDEN_ATTEMPTS and not _is_terminating(error)
+        return time.monotonic() < forbidden_until and not _is_terminating(error)
     return isinstance(error, _PASSING)
 
 

@@ -91,6 +91,8 @@ def by_user(as_node: Answer, as_itself: Answer) -> Answer:
 def script(server: ApiServer) -> None:
     """
     Script a healthy cluster with one pod, in which nothing happens.
+
+    The pod is found by a list only: all that an API server lets a node know of one that is gone.
     """
     for path, item in (
         (PODS, pod()),
@@ -101,6 +103,7 @@ def script(server: ApiServer) -> None:
         server.on(f"GET {path}", listing(item))
         server.on(f"WATCH {path}", watch(then="hang"))
     server.on(LOOK, listing(pod()))
+    server.on(f"GET {POD}", refusal(403))
     server.on(f"GET {NAMESPACE}", reply(namespace()))
     server.on(POLICY, reply(policy()))
     server.on(f"PATCH {NODES}/{NODE}", reply(telling_node()))

@@ -94,9 +94,21 @@ def test_who_asks_what(server: ApiServer) -> None:
     assert user(POLICY) is user(f"GET {NAMESPACE}") is None
 
 
+def test_a_pod_that_is_there(server: ApiServer) -> None:
+    """
+    The last look needs no list where the pod itself may be read.
+    """
+    server.on(f"GET {POD}", reply(pod()))
+    server.on(EVICTION, SUCCESS)
+    result = carry_out(server)
+
+    assert Answer.ACCEPTED is result.answer
+    assert [] == server.seen(LOOK)
+
+
 def test_a_look_at_the_pod(server: ApiServer) -> None:
     """
-    The last look asks for one pod of this node, which a node may.
+    Where the pod may not be read the last look lists one pod of this node, which a node may.
     """
     server.on(EVICTION, SUCCESS)
     carry_out(server)

@@ -82,9 +82,10 @@ def findings(history: History, promise: Promise) -> Findings:
     evicted = [life for life in lives if life.evicted is not None]
     false = [why for life in evicted for why in _false(life, history, promise)]
     waited = [item for life in lives for item in _violations(life, history, promise)]
+    zero = min((start.at for start in history.starts), default=0.0)
     missed = [
         f"{life.words.name} was over its limit on card {card} for {piece.seconds:.1f} s from"
-        f" second {piece.since:.1f}; promised were {longest:.1f} s"
+        f" second {piece.since - zero:.1f}; promised were {longest:.1f} s"
         for life, card, piece, longest in waited
         if piece.seconds > longest
     ]

@@ -33,7 +33,7 @@ CHILD_SECONDS: Final = 2.0
 """
 A new child, or one whose driver works again, has read every card within that time.
 """
-WATCH_SECONDS: Final = 8.0
+WATCH_SECONDS: Final = 10.0
 """
 After an outage every watch has been opened again within that time.
 """

@@ -69,6 +69,17 @@ class Distribution(NamedTuple):
         counts[bisect_left(self.bounds, value)] += 1
         return self._replace(counts=tuple(counts), sum=self.sum + value)
 
+    def samples(self, labels: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        """
+        Yield what a histogram's lines say of it, each with these labels.
+        """
+        bounds = (*self.bounds, math.inf)
+        totals = list(accumulate(self.counts or (0,) * len(bounds)))
+        for bound, total in zip(bounds, totals, strict=True):
+            yield "_bucket", {**labels, "le": _number(bound)}, total
+        yield "_sum", labels, self.sum
+        yield "_count", labels, totals[-1]
+
 
 class Histogram(NamedTuple):
     """
@@ -81,12 +92,7 @@ class Histogram(NamedTuple):
     kind: str = "histogram"
 
     def samples(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
-        bounds = (*self.values.bounds, math.inf)
-        totals = list(accumulate(self.values.counts or (0,) * len(bounds)))
-        for bound, total in zip(bounds, totals, strict=True):
-            yield "_bucket", {"le": _number(bound)}, total
-        yield "_sum", {}, self.values.sum
-        yield "_count", {}, totals[-1]
+        return self.values.samples({})
 
 
 def write_page(metrics: Iterable[Metric]) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypedDict
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse, Response
 
+from gpufence.exposition import CONTENT_TYPE
 from gpufence.mode import Mode
 from webhook.bindings import BindingHook
 from webhook.endpoint import Endpoint
 from webhook.pods import PodHook
-from webhook.registry import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.registry import Counter, Gauge, Histogram, write_page
+from gpufence.exposition import write_page
+from webhook.registry import Counter, Gauge, Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gpufence.exposition import Metric
     from webhook.outcome import Outcome
-    from webhook.registry import Metric
 
 REQUESTS: Final = "gpufence_webhook_requests_total"
 DURATION: Final = "gpufence_webhook_request_duration_seconds"

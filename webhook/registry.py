@@ -1,36 +1,19 @@
 """
-Counters, gauges and histograms in the text format of Prometheus.
+Counters, gauges and histograms that threads may change at any time.
 
-Three kinds of numbers and one page are all that is needed here; see docs/adr for why not a library.
+Three kinds of numbers are all that is needed here; see docs/adr for why not a library.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from gpufence.exposition import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class Metric(Protocol):
-    """
-    Anything that has lines on the page.
-    """
-
-    name: str
-    kind: str
-    help: str
-
-    def samples(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
-        """
-        Yield suffix of the name, labels and value.
-        """
-        ...
 
 
 class Counter:
@@ -126,40 +109,5 @@ class Histogram:
             found = sorted((label, tuple(counts)) for label, counts in self._counts.items())
             sums = dict(self._sums)
         for label, counts in found:
-            total = 0
-            for bound, count in zip((*self._bounds, math.inf), counts, strict=True):
-                total += count
-                yield "_bucket", {self._label: label, "le": _number(bound)}, total
-            yield "_sum", {self._label: label}, sums[label]
-            yield "_count", {self._label: label}, total
-
-
-def write_page(metrics: Sequence[Metric]) -> str:
-    """
-    Write all metrics as one page.
-    """
-    lines = []
-    for metric in metrics:
-        lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
-        lines += [
-            f"{metric.name}{suffix}{_labels(labels)} {_number(value)}"
-            for suffix, labels, value in metric.samples()
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    inner = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
-    return "{" + inner + "}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _number(value: float) -> str:
-    if value == math.inf:
-        return "+Inf"
-    return str(int(value)) if value == int(value) else repr(value)
+            told = Distribution(self._bounds, counts, sums[label])
+            yield from told.samples({self._label: label})

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gpufence.exposition import write_page
 from webhook.metrics import EXPIRY, READY, SILENCE, Metrics
 from webhook.outcome import Outcome, Result
-from webhook.registry import Counter, Gauge, write_page
+from webhook.registry import Counter, Gauge
 
 GOLDEN = Path(__file__).with_name("metrics.golden.txt")
 

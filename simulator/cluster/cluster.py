@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from simulator.cluster import cgroups, needs
+from simulator.cluster.errors import MachineError
 from simulator.cluster.images import Images
 from simulator.cluster.machine import Door, Machine
 from simulator.cluster.options import Options
@@ -175,9 +176,15 @@ def clear_away(progress: Progress) -> None:
     """
     for path in sweep(prefix=PREFIX):
         progress.say(f"removed {path}, which a cluster left behind that was killed")
+    # In this order: a cluster has its folder before its groups, and longer.
+    groups = cgroups.leftovers(PREFIX)
     alive = {path.name for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")}
-    for name in cgroups.leftovers(PREFIX) - alive:
-        cgroups.remove(name)
+    for name in groups - alive:
+        try:
+            cgroups.remove(name)
+        except MachineError as error:
+            # Perhaps it belongs to a cluster that was told of another folder for temporary files.
+            progress.say(str(error))
 
 
 def _prepare(options: Options, archives: tuple[Path, ...], undo: ExitStack) -> Setup:

@@ -16,7 +16,7 @@ from simulator.progress import progress_on
 from tests.e2e.site import Site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +42,20 @@ def site(cluster: Cluster) -> Site:
     site = Site(cluster)
     site.install()
     return site
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """
+    Add to a failure what the cluster has to say; soon nobody can ask it any more.
+    """
+    report = yield
+    site = getattr(item, "funcargs", {}).get("site")
+    if report.failed and isinstance(site, Site) and site.cluster.is_running:
+        report.sections.append(("the cluster", site.diagnosis()))
+    return report
 
 
 @pytest.fixture

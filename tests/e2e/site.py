@@ -156,6 +156,22 @@ class Site:
         done = self.cluster.inside(*CTR, "tasks", "kill", "--signal", "SIGKILL", container)
         assert 0 == done.returncode, done.stderr
 
+    def diagnosis(self) -> str:
+        """
+        Collect what a person would look at after a failure.
+        """
+        questions = (
+            ("get", "pods", "--all-namespaces", "--output=wide"),
+            ("get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"),
+            (*SYSTEM, "logs", "--prefix", "--tail=40", "--selector", f"{APP}={AGENT}"),
+            (*SYSTEM, "logs", "--prefix", "--tail=20", "--selector", f"{APP}={WEBHOOK}"),
+        )
+        answers = [
+            f"$ kubectl {' '.join(one)}\n{self.cluster.kubectl(*one, check=False).stdout}"
+            for one in questions
+        ]
+        return "\n".join(answers)
+
     def until(
         self, ready: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS
     ) -> None:

@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 PAUSE, WORKLOAD = "pause", "workload"
 PRODUCT = ("webhook", "agent", "certs")
 # What an image keeps of the packages, besides its program; see deploy/images/install.
-SHARED = ("gpufence", "kube")
+SHARED = ("gpufence", "kube", "service")
 # What else decides about an image.
 OTHERS = ("deploy/images", "requirements", "pyproject.toml", "README.md", "LICENSE")
 LOCK = ".lock"

@@ -41,9 +41,9 @@ def main(argv: Sequence[str]) -> int:
             aside.replace(setup.ready)
             while not keeper.ended():
                 time.sleep(_WATCH_SECONDS)
-            for process in keeper.ended():
-                words = process.log_tail()[-_TAIL:]
-                print(f"{process.name} ended; its last words:\n{words}", file=sys.stderr)
+            for log in keeper.ended():
+                words = log.read_text(errors="replace")[-_TAIL:]
+                print(f"{log.stem} ended; its last words:\n{words}", file=sys.stderr)
     except (GpufenceError, OSError, subprocess.SubprocessError) as error:
         print(f"the cluster: {error}", file=sys.stderr)
     return 1

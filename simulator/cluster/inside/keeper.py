@@ -17,6 +17,7 @@ from simulator.node.resources import gpu_capacity, labels
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import ExitStack
+    from pathlib import Path
 
     from simulator.cluster.setup import Setup
     from simulator.node.resources import Machine
@@ -39,6 +40,7 @@ class Keeper:
             setup.folder, {"PATH": environment["PATH"], "HOME": str(setup.folder)}, leftovers=""
         )
         self._processes: list[Process] = []
+        self._plane: ControlPlane | None = None
 
     def start(self, undo: ExitStack) -> int:
         """
@@ -53,7 +55,7 @@ class Keeper:
         with self._progress.step("starting containerd"):
             self._processes.append(containers.start())
         containers.load(self._setup.images)
-        plane = undo.enter_context(self._control_plane())
+        plane = self._plane = undo.enter_context(self._control_plane())
         undo.callback(network.serve_pods(plane.port).terminate)
         with self._progress.step("loading images into containerd"):
             containers.wait_for_images()
@@ -68,11 +70,14 @@ class Keeper:
         _offer_cards(plane, machine)
         return plane.port
 
-    def ended(self) -> list[Process]:
+    def ended(self) -> list[Path]:
         """
-        List the programs that ended, and should not have.
+        Name the logs of the programs that ended, and should not have.
         """
-        return [process for process in self._processes if not process.is_running]
+        logs = [process.log for process in self._processes if not process.is_running]
+        if self._plane is not None:
+            logs += [self._plane.folder / f"{name}.log" for name in self._plane.ended()]
+        return logs
 
     def _control_plane(self) -> ControlPlane:
         options = Options(

@@ -17,7 +17,6 @@ from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.health import trouble_of_container, trouble_of_loop
 from agent.kill import LastResort
-from agent.logs import start_logging
 from agent.loop import Hands, Loop, Pace, Ports, Rules
 from agent.metrics import page
 from agent.model.about import About
@@ -26,13 +25,15 @@ from agent.procfs.lookup import Lookup
 from agent.settings import STATUS_LISTEN, read_agent_settings
 from agent.snapshot import snapshot_of
 from agent.status.pages import JSON, Page, health_page
-from agent.status.server import StatusServer, listen
+from agent.status.server import BACKLOG, StatusServer
 from agent.version import version
 from gpufence.exposition import CONTENT_TYPE
 from gpufence.names import SETTING_PREFIX, SIMULATOR_STATE
 from gpufence.settings import Reader
 from gpufence.snapshot import write_snapshot
 from kube import connect
+from service.listen import listen
+from service.logs import start_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +62,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     for name in sorted({*reader.unknown(SETTING_PREFIX)} - {SIMULATOR_STATE}):
         _log.warning("%s is no setting of the agent; see gpufence-agent --help", name)
     with ExitStack() as undo:
-        listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen))
+        listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen, BACKLOG))
         cluster = NoCluster() if settings.cluster == "none" else _cluster(settings, access)
         program = Program(settings, cluster)
         server = StatusServer(listener, program.pages, boottime)

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from agent.events import Damping
-from agent.logs import LEVELS
 from agent.model.policy import Policy
 from agent.numbers import DAMPING, POLICY, SAMPLER, help_of, read_rows
 from agent.nvml.settings import SamplerSettings
@@ -16,6 +15,7 @@ from gpufence import names
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import GIB, MIB
+from service.logs import LEVELS
 
 if TYPE_CHECKING:
     from gpufence.settings import Reader

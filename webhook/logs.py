@@ -1,5 +1,5 @@
 """
-One JSON object for each line of the log, whoever wrote it: our code, kube or the web server.
+The log of requests, in the same form as all other lines.
 """
 
 from __future__ import annotations
@@ -7,17 +7,17 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
 
+import service.logs
+from service.logs import LEVELS, moment
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LEVELS = ("debug", "info", "warning", "error")
 _NAMES = {logging.getLevelNamesMapping()[name.upper()]: name for name in LEVELS}
-_LONGEST_CHARACTERS = 2000
 
 
 class LineLog:
@@ -32,7 +32,7 @@ class LineLog:
 
     def write(self, level: int, message: str, fields: Mapping[str, object]) -> None:
         line = {
-            "time": _moment(time.time()),
+            "time": moment(time.time()),
             "level": _NAMES.get(level, "error"),
             "logger": "webhook.requests",
             "message": message,
@@ -42,45 +42,12 @@ class LineLog:
         self._stream.flush()
 
 
-class JsonLines(logging.Formatter):
-    """
-    Write a record as one line; `extra={"fields": {...}}` adds fields of its own.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, object] = {
-            "time": _moment(record.created),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage()[:_LONGEST_CHARACTERS],
-        }
-        fields: Mapping[str, object] | None = getattr(record, "fields", None)
-        if fields:
-            line.update(fields)
-        if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
-
-
 def start_logging(level: str) -> LineLog:
     """
     Send everything to stderr, in one form; return the log of requests.
     """
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    service.logs.start_logging(level)
     root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
     # Starting and stopping are told by us, with the addresses and the reasons.
     logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, root.level))
     return LineLog(root.level, sys.stderr.buffer)
-
-
-def _moment(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{_clock(whole)}.{int((seconds - whole) * 1000):03d}Z"
-
-
-@lru_cache(maxsize=1)
-def _clock(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpufence.names import SETTING_PREFIX
 from gpufence.settings import Reader
 from kube import connect
+from service.listen import listen
 from webhook import metrics as names
 from webhook.account import Account
 from webhook.app import HOOKS, admission_app, hooks_of, status_app
@@ -20,7 +21,7 @@ from webhook.cluster.live import THREADS
 from webhook.logs import start_logging
 from webhook.metrics import Metrics
 from webhook.policy import Policy, read_policy
-from webhook.server import Door, Draining, listen, serve
+from webhook.server import BACKLOG, Door, Draining, serve
 from webhook.settings import LISTEN, STATUS_LISTEN, ServerSettings, read_server_settings
 from webhook.tls import CertificateWatch
 
@@ -121,7 +122,7 @@ def _serve(parts: _Parts, policy: Policy, settings: ServerSettings) -> None:
             (LISTEN, settings.listen),
             (STATUS_LISTEN, settings.status_listen),
         ):
-            sockets.append(listen(setting, address))
+            sockets.append(listen(setting, address, BACKLOG))
         parts.certificate.start()
         serve(
             Door(admissions, sockets[0], parts.certificate.context),

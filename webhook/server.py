@@ -8,16 +8,16 @@ import asyncio
 import gc
 import logging
 import signal
-import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import uvicorn
 import uvloop
 
-from gpufence.errors import GpufenceError
+from service.listen import address_of
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Iterator
 
@@ -27,32 +27,9 @@ if TYPE_CHECKING:
 # the closing on its way, and the API server does not send it again.
 KEEP_ALIVE_SECONDS = 150
 LAST_ANSWERS_SECONDS = 5
+BACKLOG = 1024
 _COLLECT_SELDOM = (50_000, 20, 20)
 _log = logging.getLogger(__name__)
-
-
-class ListenError(GpufenceError):
-    """
-    Raised when an address cannot be listened on; the message names the setting.
-    """
-
-
-def listen(setting: str, address: tuple[str, int]) -> socket.socket:
-    """
-    Take an address, before anything else is started.
-    """
-    host, port = address
-    both = not host and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both or ":" in host else socket.AF_INET
-    try:
-        return socket.create_server(
-            (host, port), family=family, backlog=1024, dualstack_ipv6=both, reuse_port=False
-        )
-    except OSError as error:
-        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        raise ListenError(
-            f"{setting}: cannot listen on {shown}: {error.strerror}; choose a free address"
-        ) from error
 
 
 class Draining:
@@ -99,8 +76,7 @@ class Door:
 
     @property
     def address(self) -> str:
-        host, port, *_ = self.listener.getsockname()
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return address_of(self.listener)
 
 
 class _Server(uvicorn.Server):

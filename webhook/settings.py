@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpufence import names
-from webhook.logs import LEVELS
+from service.logs import LEVELS
 
 if TYPE_CHECKING:
     from gpufence.settings import Reader

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from agent.status.guest import STAY_SECONDS, Guest
 from agent.status.pages import answer
 from agent.status.request import said
-from gpufence.errors import GpufenceError
+from service.listen import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,38 +27,9 @@ MOST_GUESTS: Final = 64
 """
 Connections at once; one more ends the oldest, so that nobody who lingers keeps a probe out.
 """
-_BACKLOG = 128
+BACKLOG: Final = 128
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE})
 _log = logging.getLogger(__name__)
-
-
-class ListenError(GpufenceError):
-    """
-    Raised when an address cannot be listened on; the message names the setting.
-    """
-
-
-def listen(setting: str, address: tuple[str, int]) -> socket.socket:
-    """
-    Take an address, before anything else is started.
-    """
-    host, port = address
-    both = not host and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both or ":" in host else socket.AF_INET
-    try:
-        return socket.create_server(
-            (host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both
-        )
-    except OSError as error:
-        raise ListenError(
-            f"{setting}: cannot listen on {shown_address((host, port))}: {error.strerror}; "
-            "choose a free address"
-        ) from error
-
-
-def shown_address(address: tuple[str, int]) -> str:
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class StatusServer:
@@ -84,8 +55,7 @@ class StatusServer:
 
     @property
     def address(self) -> str:
-        host, port, *_ = self._listener.getsockname()
-        return shown_address((host, port))
+        return address_of(self._listener)
 
     def start(self) -> None:
         self._listener.settimeout(0)

@@ -17,7 +17,8 @@ import pytest
 
 from agent.clock import boottime
 from agent.status.request import Reply, said
-from agent.status.server import MOST_GUESTS, ListenError, StatusServer, listen
+from agent.status.server import BACKLOG, MOST_GUESTS, StatusServer
+from service.listen import listen
 from tests.integration.controlplane.observing import eventually
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def serve(stay_seconds: float = 20.0) -> StatusServer:
         "/large": lambda: Reply(HTTPStatus.OK, LARGE),
         "/broken": broken,
     }
-    server = StatusServer(listen("LISTEN", (LOOPBACK, 0)), pages, boottime, stay_seconds)
+    server = StatusServer(listen("LISTEN", (LOOPBACK, 0), BACKLOG), pages, boottime, stay_seconds)
     server.start()
     return server
 
@@ -193,29 +194,11 @@ def test_a_crowd_keeps_no_probe_out(server: StatusServer) -> None:
         assert 200 == get(server, "/healthz")[0]
 
 
-def test_a_taken_address_is_told(server: StatusServer) -> None:
-    """
-    Listening where somebody else listens names the setting and the address.
-    """
-    with pytest.raises(ListenError, match=f"STATUS: cannot listen on {LOOPBACK}:{port(server)}"):
-        listen("STATUS", (LOOPBACK, port(server)))
-
-
-def test_every_interface_is_both_families() -> None:
-    """
-    An empty host takes IPv4 and, where there is one, IPv6.
-    """
-    with listen("STATUS", ("", 0)) as listener:
-        number = listener.getsockname()[1]
-        with socket.create_connection((LOOPBACK, number), timeout=PATIENCE_SECONDS):
-            pass
-
-
 def test_an_end_before_the_beginning_is_no_harm() -> None:
     """
     A server that never served can be closed.
     """
-    server = StatusServer(listen("STATUS", (LOOPBACK, 0)), {}, boottime)
+    server = StatusServer(listen("STATUS", (LOOPBACK, 0), BACKLOG), {}, boottime)
     address = (LOOPBACK, port(server))
     server.close()
 

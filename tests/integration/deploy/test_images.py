@@ -16,6 +16,7 @@ from simulator.cluster.images.archives import Images
 from simulator.progress import progress_on
 from tests.integration.deploy.unpacked import Unpacked, unpack
 from tests.manifests.objects import found, pod_spec
+from tests.unit.house.sources import PACKAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,10 +96,10 @@ def test_it_holds_one_program(image: Unpacked, program: str) -> None:
     Of our own code there is what the program imports, and its one command.
     """
     (site,) = image.root.glob(SITE)
-    ours = {"gpufence", "kube", "webhook", "agent", "certs", "kubectl_gpufence", "simulator"}
+    kept = {"gpufence", "kube", program} | (set() if program == "certs" else {"service"})
     commands = {path.name for path in (image.root / "opt/gpufence/bin").iterdir()}
 
-    assert {"gpufence", "kube", program} == {path.name for path in site.iterdir()} & ours
+    assert kept == {path.name for path in site.iterdir()} & set(PACKAGES)
     assert {f"gpufence-{program}"} == {name for name in commands if not name.startswith("python")}
 
 

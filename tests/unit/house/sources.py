@@ -8,7 +8,10 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("gpufence", "kube", "webhook", "agent", "certs", "kubectl_gpufence", "simulator")
+PACKAGES = (
+    *("gpufence", "kube", "service"),
+    *("webhook", "agent", "certs", "kubectl_gpufence", "simulator"),
+)
 
 
 def product_files() -> list[Path]:

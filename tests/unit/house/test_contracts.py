@@ -40,6 +40,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("agent/__init__.py", "fastapi", "Only the webhook knows the web framework"),
         ("simulator/__init__.py", "cryptography", "Only certs and webhook.tls know cryptography"),
         ("kube/__init__.py", "certs", "kube knows the words but none of the programs"),
+        ("service/logs.py", "kube", "service serves every program and knows none"),
     ],
 )
 def test_a_forbidden_import_breaks_its_contract(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from webhook.account import Account
-from webhook.logs import JsonLines, LineLog
+from webhook.logs import LineLog
 from webhook.metrics import Metrics
 from webhook.outcome import Outcome, Result, Subject
 
@@ -24,20 +24,6 @@ def accounted(outcome: Outcome, level: int = logging.INFO) -> list[dict[str, Any
     stream = io.BytesIO()
     Account(Metrics(()), LineLog(level, stream))("cap", outcome, 0.00123)
     return [json.loads(line) for line in stream.getvalue().splitlines()]
-
-
-def logged(record: logging.LogRecord) -> dict[str, Any]:
-    (line,) = JsonLines().format(record).splitlines()
-    found: dict[str, Any] = json.loads(line)
-    return found
-
-
-def record(message: str, *args: object, **more: Any) -> logging.LogRecord:
-    made = logging.LogRecord(
-        "kube", logging.WARNING, "file", 1, message, args, more.pop("exc", None)
-    )
-    made.__dict__.update(more)
-    return made
 
 
 def test_a_request_is_one_line_of_json() -> None:
@@ -83,27 +69,3 @@ def test_a_quiet_log_has_no_everyday_lines() -> None:
     At level warning only what is out of order is written.
     """
     assert [] == accounted(Outcome(Result.REWRITTEN), logging.WARNING)
-
-
-def test_every_library_writes_in_the_same_form() -> None:
-    """
-    A record of the logging module becomes the same kind of object.
-    """
-    line = logged(record("%s lost", "the watch", created=1.5, fields={"source": "nodes"}))
-
-    assert {
-        "time": "1970-01-01T00:00:01.500Z",
-        "level": "warning",
-        "logger": "kube",
-        "message": "the watch lost",
-        "source": "nodes",
-    } == line
-
-
-def test_an_exception_stays_in_its_line() -> None:
-    """
-    A trace is a field, so that one event is one line.
-    """
-    error = ValueError("two\nlines")
-
-    assert "two\nlines" in logged(record("it broke", exc=(ValueError, error, None)))["trace"]

@@ -1,5 +1,5 @@
 """
-One JSON object for each line of the log, whoever wrote it: our code or kube.
+One JSON object for each line of the log, whoever wrote it: our code or a library.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
-            "time": _moment(record.created),
+            "time": moment(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage()[:_LONGEST_CHARACTERS],
@@ -48,7 +49,14 @@ def start_logging(level: str) -> None:
     root.setLevel(level.upper())
 
 
-def _moment(seconds: float) -> str:
+def moment(seconds: float) -> str:
+    """
+    Write a time of the system's clock as all lines do: RFC 3339 in UTC, with milliseconds.
+    """
     whole = int(seconds)
-    clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
-    return f"{clock}.{int((seconds - whole) * 1000):03d}Z"
+    return f"{_clock(whole)}.{int((seconds - whole) * 1000):03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _clock(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

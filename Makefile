@@ -7,7 +7,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 READY := .venv/.ready
 # A file's tests stay together, since they share what they start; four workers are memory enough.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test demo e2e images soak bench lock clean

@@ -156,7 +156,7 @@ SCRIPTS = st.lists(moves, min_size=1, max_size=40)
 
 
 @given(SCRIPTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 # Found by the soak below when the CA was not read again before an overlap was ended, when the CA
 # was read before the leaf, and when only who had changed the bundle gave the API servers time.
 @example([(STEP, 0, 9), (STEP, 1, 9), (PULL, 0, 1), (PULL, 1, 1), (STEP, 0, 30), (STEP, 1, 3)])
@@ -171,7 +171,7 @@ def test_no_interleaving_breaks_trust(script: list[tuple[str, int, int]]) -> Non
 
 @pytest.mark.soak
 @given(SCRIPTS)
-@settings(max_examples=5000, deadline=None)
+@settings(max_examples=5000)
 def test_no_interleaving_of_thousands_breaks_trust(script: list[tuple[str, int, int]]) -> None:
     """
     The same over thousands of orders.

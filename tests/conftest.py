@@ -1,0 +1,42 @@
+"""
+What holds for all tests: no deadline for an example on a machine that may be busy, and long first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONG_FIRST: Final = (
+    "tests/integration/agent/chaos/",
+    "tests/integration/demo/",
+    "tests/integration/agent/",
+    "tests/integration/certs/",
+    "tests/integration/",
+    "tests/contract/",
+    "tests/http/",
+    "tests/property/",
+)
+
+settings.register_profile("gpufence", deadline=None)
+settings.load_profile("gpufence")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """
+    Begin with what takes long, so that no worker is left alone with it at the end.
+
+    Within a folder the order stays random.
+    """
+    items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
+
+
+def _place(nodeid: str, prefixes: Sequence[str]) -> int:
+    found = (place for place, prefix in enumerate(prefixes) if nodeid.startswith(prefix))
+    return next(found, len(prefixes))

@@ -6,11 +6,10 @@ None is what nobody can tell at the moment. It is never zero, and a reader must 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class CardRow:
+class CardRow(NamedTuple):
     """
     One card. `committed_bytes` is the sum of the limits of those who hold memory on it.
 
@@ -18,7 +17,7 @@ class CardRow:
     """
 
     uuid: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs of a card
     model: str
     total_bytes: int
     used_bytes: int | None = None
@@ -31,8 +30,7 @@ class CardRow:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
+class ProcessRow(NamedTuple):
     """
     One process on one card; a command only where it belongs to no pod.
     """
@@ -43,8 +41,7 @@ class ProcessRow:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UseRow:
+class UseRow(NamedTuple):
     """
     A pod on one card, and the agent's verdict on it in one word of `agent.model.decision.Outcome`.
 
@@ -61,8 +58,7 @@ class UseRow:
     processes: tuple[ProcessRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodRow:
+class PodRow(NamedTuple):
     """
     A pod that holds GPU memory, or is fenced. `mode` is empty where its namespace is not fenced.
 
@@ -81,8 +77,7 @@ class PodRow:
     uses: tuple[UseRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRow:
+class OwnerRow(NamedTuple):
     """
     What the pods of one owner did on this node since the agent started: the ground for a report.
 
@@ -102,8 +97,7 @@ class OwnerRow:
     evictions: int
 
 
-@dataclass(frozen=True, slots=True)
-class NobodyRow:
+class NobodyRow(NamedTuple):
     """
     A process on a card that belongs to no pod the API server knows on this node.
     """
@@ -112,8 +106,7 @@ class NobodyRow:
     process: ProcessRow
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """
     `at` and `started` are RFC 3339 in UTC. `highest` is the mode the kill switch allows.
 

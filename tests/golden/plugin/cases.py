@@ -93,7 +93,7 @@ def odd() -> Scene:
             mode="observe",
         ),
         pod_row(use_row(GIB, outcome="brand new"), uid="later", name="later\x1b[31m"),
-        replace(pod_row(uid="idle", name="idle"), uses=()),
+        pod_row(uid="idle", name="idle")._replace(uses=()),
     )
     broken = raw_pod(name="damaged", uid="damaged")
     broken["metadata"]["annotations"][names.PLAN] = '{"v":2}'
@@ -244,12 +244,12 @@ def reported() -> Scene:
 def _inspect_odd() -> list[str]:
     rows = (
         pod_row(use_row(None, card="GPU-gone", limit_bytes=None, allowance_bytes=None), mode=""),
-        replace(pod_row(name="leaving", uid="u2", terminating=True), uses=()),
-        replace(pod_row(name="idle", uid="u3"), uses=()),
+        pod_row(name="leaving", uid="u2", terminating=True)._replace(uses=()),
+        pod_row(name="idle", uid="u3")._replace(uses=()),
     )
     nobody = (NobodyRow(CARD, ProcessRow(9, LIMIT)), NobodyRow(CARD, ProcessRow(8, None)))
     said = snapshot(*rows, nobody=nobody, stale_seconds=None, fresh=False, highest="", driver="")
-    troubled = replace(said, brake="just started", trouble="no driver", cards=())
+    troubled = said._replace(brake="just started", trouble="no driver", cards=())
     return inspection(agent(troubled), troubled, TERMINAL)
 
 

@@ -275,7 +275,7 @@ def test_an_idle_pod_holds_nothing() -> None:
     """
     A row without a card is a pod without memory; a node never sampled says so.
     """
-    row = replace(pod_row(), uses=())
+    row = pod_row()._replace(uses=())
     lines = explained(seen_pod(), agent(snapshot(row, stale_seconds=None)))
 
     assert "  It holds no memory on any card." in lines

@@ -34,7 +34,7 @@ SHARED = ("gpufence", "kube", "service")
 OTHERS = ("deploy/images", "requirements", "pyproject.toml", "README.md", "LICENSE")
 LOCK = ".lock"
 STORE = "store"
-_KEPT = 3
+_KEPT = 2
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def test_compiled_files_are_no_change(tmp_path: Path) -> None:
 
 def test_the_latest_archives_stay(tmp_path: Path) -> None:
     """
-    Of each image the three archives that were used last are kept.
+    Of each image the two archives that were used last are kept.
     """
     for number in range(5):
         (tmp_path / "sources" / "agent" / "file").parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def test_the_latest_archives_stay(tmp_path: Path) -> None:
         for path in made(FakeBuilder(), tmp_path):
             os.utime(path, (number, number))
 
-    assert 3 == len(list((tmp_path / "images").glob("agent-*.tar")))
+    assert 2 == len(list((tmp_path / "images").glob("agent-*.tar")))
     assert 1 == len(list((tmp_path / "images").glob("pause-*.tar")))
 
 

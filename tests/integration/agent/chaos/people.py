@@ -31,12 +31,14 @@ SHIELD: Final = {"app": "web"}
 The labels of pods that a disruption budget covers, which allows nobody to go.
 """
 
-JOB: Final = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "controller": True,
-    "blockOwnerDeletion": False,
-}
+OWNERS: Final = (
+    *(("batch/v1", "Job", f"job-{number}") for number in range(8)),
+    *(("apps/v1", "ReplicaSet", f"set-{number}") for number in range(24)),
+)
+"""
+Who makes most of the pods; what an agent remembers of them stops growing after a while.
+"""
+
 CROWD: Final = 8
 _CROWD_PACE_SECONDS = 0.3
 _PACE_SECONDS = 1.6
@@ -75,7 +77,7 @@ def population(dice: random.Random, seconds: float) -> list[Person]:
 
 
 def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
-    kind, _, number = name.partition("-")
+    kind = name.partition("-")[0]
     script = _SCRIPTS[kind]
     namespace = dice.choices([*EVICTING, CAPPING, FREE], [8, 8, 2, 2])[0]
     units = dice.choice((1, 2))
@@ -117,10 +119,18 @@ def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
             ],
         },
     }
-    if dice.random() < 0.2:
-        owner = JOB | {"name": f"job-{number}", "uid": f"00000000-0000-4000-8000-{number:0>12}"}
-        manifest["metadata"]["ownerReferences"] = [owner]
+    manifest["metadata"] |= _owned(dice)
     return Person(at, stays, namespace, words, manifest)
+
+
+def _owned(dice: random.Random) -> dict[str, Any]:
+    if dice.random() < 0.2:
+        return {}
+    number = dice.randrange(len(OWNERS))
+    version, kind, name = OWNERS[number]
+    uid = f"00000000-0000-4000-8000-{number:012}"
+    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
+    return {"ownerReferences": [owner]}
 
 
 def _honest(dice: random.Random, limit: int) -> str:

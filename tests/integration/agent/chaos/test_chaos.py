@@ -62,8 +62,8 @@ def played(plan: Plan) -> list[int]:
     assert () == result.missed, said
     assert [] == bugs, said
     assert [] == unexplained, said
-    assert result.evictions >= plan.seconds / 15, f"{said} proves nothing"
-    assert result.violations >= plan.seconds / 20, f"{said} proves nothing"
+    assert result.evictions >= plan.seconds / 20, f"{said} proves nothing"
+    assert result.violations >= plan.seconds / 30, f"{said} proves nothing"
     return play.memory
 
 

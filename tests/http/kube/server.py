@@ -12,14 +12,14 @@ import socket
 import ssl
 import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.threads import PatientServer, Serving
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
-    from typing import Self
 
     from kube import JsonObject
 
@@ -128,51 +128,27 @@ if TYPE_CHECKING:
     Answer = Callable[[Exchange], None]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
-
+class _Server(PatientServer):
     def __init__(self, script: ApiServer, tls: ssl.SSLContext | None) -> None:
         super().__init__(("127.0.0.1", 0), Exchange)
         self.script = script
         self.tls = tls
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        del request, client_address  # a client that goes away is part of many tests
 
-
-class ApiServer:
+class ApiServer(Serving):
     """
     The script and its stage; use it as a context manager.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self.over = threading.Event()
+        server = _Server(self, tls)
+        super().__init__(server)
         self._answers: dict[str, list[Answer]] = {}
         self._seen: list[Seen] = []
         self._changed = threading.Condition()
-        self._server = _Server(self, tls)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
         scheme = "http" if tls is None else "https"
-        self.port = int(self._server.server_address[1])
+        self.port = server.server_port
         self.url = f"{scheme}://127.0.0.1:{self.port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.over.set()
-        self._server.shutdown()
-        self._server.server_close()
 
     def on(self, key: str, *answers: Answer) -> None:
         """

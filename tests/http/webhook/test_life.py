@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.process import LOOPBACK, PATIENCE_SECONDS, Webhook, ask
+from tests.http.webhook.process import Webhook, ask
+from tests.processes import LOOPBACK, PATIENCE_SECONDS
 from tests.unit.webhook_server.builders import encoded, review
 from webhook.server import LAST_ANSWERS_SECONDS
 

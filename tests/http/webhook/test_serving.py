@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.process import LOOPBACK, ask
+from tests.http.webhook.process import ask
+from tests.processes import LOOPBACK
 from tests.unit.webhook_server.builders import binding_review, encoded, pod, review
 
 if TYPE_CHECKING:

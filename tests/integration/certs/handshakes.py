@@ -9,50 +9,33 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
-import threading
 from typing import TYPE_CHECKING
 
 from tests.integration.certs.site import CONFIGURATION, LOOPBACK
+from tests.threads import Beside
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from kube import Client
 
 CALL_SECONDS = 5.0
 
 
-class Handshakes:
+class Handshakes(Beside):
     """
     Reads the bundle, shakes hands under the verified name, and again, until its block ends.
     """
 
     def __init__(self, client: Client, port: int, name: str) -> None:
+        super().__init__()
         self.made = 0
         self.failed: list[str] = []
         self.leaves: set[bytes | None] = set()
         self._client = client
         self._port = port
         self._name = name
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.is_set():
+    def run(self) -> None:
+        while not self.over.is_set():
             try:
                 for bundle in self._bundles():
                     self.leaves.add(self._shake_hands(bundle))

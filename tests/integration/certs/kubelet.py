@@ -5,49 +5,34 @@ What a kubelet does for a mounted Secret: every change becomes a new folder behi
 from __future__ import annotations
 
 import base64
-import threading
 from typing import TYPE_CHECKING
+
+from tests.threads import Beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from types import TracebackType
-    from typing import Self
 
     from kube import Client
 
 PERIOD_SECONDS = 0.1
 
 
-class Kubelet:
+class Kubelet(Beside):
     """
     Projects one Secret into one folder until its block ends.
     """
 
     def __init__(self, client: Client, secret: str, folder: Path) -> None:
+        super().__init__()
         self._client = client
         self._secret = secret
         self._folder = folder
         self._version = ""
         self._data: Mapping[str, str] = {}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(PERIOD_SECONDS):
+    def run(self) -> None:
+        while not self.over.wait(PERIOD_SECONDS):
             item = self._client.get(self._secret)
             data, version = item.get("data") or {}, str(item["metadata"]["resourceVersion"])
             if data != self._data:

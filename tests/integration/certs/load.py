@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from gpufence.names import INJECTED
 from kube import KubeError, core
 from tests.integration.webhook.objects import gpu_pod
+from tests.threads import Beside
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from kube import Client
 
 CREATORS = 3
@@ -33,37 +31,21 @@ class Count:
     missed: list[str] = field(default_factory=list)
 
 
-class Load:
+class Load(Beside):
     """
     Creates pods that the webhook has to see, for as long as its block runs, and deletes them.
     """
 
     def __init__(self, client: Client, namespace: str) -> None:
+        super().__init__(CREATORS)
         self.count = Count()
         self._client = client
         self._path = core("namespaces", namespace, "pods")
         self._numbers = itertools.count()
-        self._over = threading.Event()
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(CREATORS)]
 
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self) -> None:
-        while not self._over.is_set():
+    def run(self) -> None:
+        while not self.over.is_set():
             name = f"pod-{next(self._numbers)}"
             try:
                 made = self._client.post(self._path, gpu_pod(name))

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import http.client
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from tests.threads import PatientServer, Serving
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
-    from types import TracebackType
-    from typing import Self
 
 WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
 
 
-class Proxy:
+class Proxy(Serving):
     """
     Forwards plain HTTP on loopback to the API server, as the holder of a token.
 
@@ -32,30 +32,15 @@ class Proxy:
     def __init__(
         self, server: str, trust: ssl.SSLContext, token: str, after_write: Callable[[int], bool]
     ) -> None:
+        own = _Server(self)
+        super().__init__(own)
         self.upstream = urlsplit(server)
         self.trust = trust
         self.token = token
         self.writes: list[str] = []
         self._after_write = after_write
         self._lock = threading.Lock()
-        self._server = _Server(self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.url = f"http://127.0.0.1:{own.server_port}"
 
     def is_last(self, method: str, path: str, status: int) -> bool:
         """
@@ -68,16 +53,10 @@ class Proxy:
             return self._after_write(len(self.writes))
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class _Server(PatientServer):
     def __init__(self, proxy: Proxy) -> None:
         super().__init__(("127.0.0.1", 0), _Exchange)
         self.proxy = proxy
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        del request, client_address  # a client that was killed turns away in the midst
 
 
 class _Exchange(BaseHTTPRequestHandler):

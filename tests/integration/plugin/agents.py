@@ -5,13 +5,9 @@ A stand-in for agents: a page at `/v1/snapshot`, where the API server's pod prox
 from __future__ import annotations
 
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from http.server import BaseHTTPRequestHandler
 
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
+from tests.threads import PatientServer, Serving
 
 _SOMEWHERE = ("192.0.2.1", 9)  # for documentation only (RFC 5737); nothing is sent there
 
@@ -44,38 +40,21 @@ class Page(BaseHTTPRequestHandler):
         del format, args  # quiet
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
+class _Server(PatientServer):
     def __init__(self, address: str) -> None:
         super().__init__((address, 0), Page)
         self.pages: dict[str, tuple[int, str]] = {}
 
 
-class StandIn:
+class StandIn(Serving):
     """
     Serves what a test says; use it as a context manager.
     """
 
     def __init__(self) -> None:
         self._server = _Server(own_address())
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
+        super().__init__(self._server)
         self.address, self.port = str(self._server.server_address[0]), self._server.server_port
 
     def says(self, path: str, text: str, status: int = 200) -> None:
         self._server.pages[path] = (status, text)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
+
+from tests.threads import PatientServer, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
-    from typing import Self
 
     from tests.http.webhook.authority import Leaf
 
@@ -55,48 +54,25 @@ class Exchange(BaseHTTPRequestHandler):
         self.server.front.over.wait(seconds)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class _Server(PatientServer):
     def __init__(self, front: Front) -> None:
         super().__init__(("127.0.0.1", 0), Exchange)
         self.front = front
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        del request, client_address  # a client that turns away is what many tests want
 
-
-class Front:
+class Front(Serving):
     """
     Serves until its block ends; `fault` says how.
     """
 
     def __init__(self, folder: Path, leaf: Leaf) -> None:
+        server = _Server(self)
+        super().__init__(server)
+        self.port = server.server_port
         self.fault = "none"
         self.calls = 0
-        self.over = threading.Event()
         self._folder = folder
         self.present(leaf)
-        self._server = _Server(self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
-        self.port = int(self._server.server_address[1])
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.over.set()
-        self._server.shutdown()
-        self._server.server_close()
 
     def present(self, leaf: Leaf) -> None:
         """

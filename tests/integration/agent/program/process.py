@@ -1,27 +1,17 @@
 """
-The agent as a real process: started as a user would, watched through its log and its pages.
+The agent as a real process: watched through its log and its pages.
 """
 
 from __future__ import annotations
 
 import http.client
-import json
-import os
-import subprocess
-import sys
-import threading
-from typing import TYPE_CHECKING, Any
 
 from gpufence.snapshot import Snapshot, read_snapshot
 from tests.integration.controlplane.observing import eventually
+from tests.processes import LOOPBACK, PATIENCE_SECONDS, Line, ServingProcess
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
-    from typing import Self
+__all__ = ["QUICK", "AgentProcess", "Line"]
 
-PATIENCE_SECONDS = 20.0
-LOOPBACK = "127.0.0.1"
 QUICK = {
     "GPUFENCE_INTERVAL_SECONDS": "0.2",
     "GPUFENCE_LIST_SECONDS": "0.4",
@@ -40,83 +30,20 @@ QUICK = {
     "GPUFENCE_REPEATED_HOLD_SECONDS": "0.8",
 }
 
-Line = dict[str, Any]
 
-
-class AgentProcess:
+class AgentProcess(ServingProcess):
     """
     Runs `python -m agent`, or another module with its arguments, on a free port; use it as a
     context manager.
     """
 
     def __init__(self, *command: str, **settings: str) -> None:
-        self._lines: list[Line] = []
-        self._changed = threading.Condition()
-        self._ended = False
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", *(command or ("agent",))],
-            env={
-                "PATH": os.environ["PATH"],
-                "GPUFENCE_STATUS_LISTEN": f"{LOOPBACK}:0",
-                **QUICK,
-                **inherited(),
-                **settings,
-            },
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def __enter__(self) -> Self:
-        try:
-            fields = self.wait_for("serving")
-        except BaseException:
-            self.kill()
-            raise
-        self.port = int(str(fields["statusListen"]).rpartition(":")[2])
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(PATIENCE_SECONDS)
-        finally:
-            self.kill()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self._reader.join(PATIENCE_SECONDS)
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        environment = {"GPUFENCE_STATUS_LISTEN": f"{LOOPBACK}:0", **QUICK, **settings}
+        super().__init__(command or ("agent",), environment)
 
     @property
-    def lines(self) -> list[Line]:
-        with self._changed:
-            return list(self._lines)
-
-    def wait_for(self, message: str) -> Line:
-        """
-        Wait for a line of the log whose message begins so.
-        """
-
-        def found() -> Line | None:
-            lines = (line for line in self._lines if str(line["message"]).startswith(message))
-            return next(lines, None)
-
-        with self._changed:
-            self._changed.wait_for(lambda: found() or self._ended, PATIENCE_SECONDS)
-            line = found()
-        assert line is not None, f"no such line among {self._lines}"
-        return line
+    def port(self) -> int:
+        return self.port_of("statusListen")
 
     def get(self, path: str) -> tuple[int, str]:
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=PATIENCE_SECONDS)
@@ -149,26 +76,3 @@ class AgentProcess:
         reached = eventually(lambda: bool(set(self.outcomes(name)) & set(outcomes)))
 
         assert reached, f"{name} is not {outcomes}: {self.snapshot()} {self.lines[-5:]}"
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for text in self.process.stderr:
-            try:
-                line = json.loads(text)
-            except ValueError:
-                line = {"message": text}
-            with self._changed:
-                self._lines.append(line)
-                self._changed.notify_all()
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-
-
-def inherited() -> Mapping[str, str]:
-    # Coverage of child processes travels by these.
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("COVERAGE_") or name == "PYTHONPATH"
-    }

@@ -1,0 +1,74 @@
+"""
+What goes on beside a test, in threads, for as long as a block lasts.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from http.server import ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from socketserver import BaseServer
+    from typing import Self
+
+_SHUTDOWN_SECONDS = 0.01
+
+
+class Beside(ABC):
+    """
+    Runs while its block does; `over` is set at the block's end, and every thread waited for.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self.over = threading.Event()
+        self._threads = [threading.Thread(target=self.run, daemon=True) for _ in range(threads)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        for thread in self._threads:
+            thread.join()
+
+    @abstractmethod
+    def run(self) -> None:
+        """
+        Go on until it is over.
+        """
+
+
+class Serving(Beside):
+    """
+    Serves beside the test; handlers that hang on purpose wait for `over`.
+    """
+
+    def __init__(self, server: BaseServer) -> None:
+        super().__init__()
+        self._serving = server
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self._serving.shutdown()
+        super().__exit__()
+        self._serving.server_close()
+
+    def run(self) -> None:
+        self._serving.serve_forever(_SHUTDOWN_SECONDS)
+
+
+class PatientServer(ThreadingHTTPServer):
+    """
+    A server whose clients may come in crowds, hang, turn away or be killed.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        del request, client_address  # a client that goes away is part of many tests

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from simulator.nvml.state import State
 from tests.contract.nvml.client import Client
-from tests.integration.workload.program import Program, eventually
+from tests.integration.controlplane.observing import eventually
+from tests.integration.workload.program import Program
 
 PROCESSES = 25
 BEST_OF = 5

@@ -9,15 +9,13 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 SECONDS = 20.0
-STEP_SECONDS = 0.01
 
 
 class Program:
@@ -90,15 +88,3 @@ class Program:
         for line in self._process.stdout:
             self._arriving.put(line.rstrip())
         self._complaint = self._process.stderr.read()
-
-
-def eventually(fact: Callable[[], bool]) -> bool:
-    """
-    Wait a bounded time for something to become true.
-    """
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        if fact():
-            return True
-        time.sleep(STEP_SECONDS)
-    return fact()

@@ -29,18 +29,24 @@ async def pass_on(listening: socket.socket, host: str, port: int) -> None:
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            behind, ahead = await asyncio.open_connection(host, port)
-        except OSError:
-            _reset(writer)
-            return
         # Cancelled only when the door shuts. asyncio would complain of a task that ends so.
         with suppress(asyncio.CancelledError):
-            await asyncio.gather(_copy(reader, ahead), _copy(behind, writer))
+            await _lead(reader, writer, host, port)
 
     server = await asyncio.start_server(serve, sock=listening)
     async with server:
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
+
+
+async def _lead(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int
+) -> None:
+    try:
+        behind, ahead = await asyncio.open_connection(host, port)
+    except OSError:
+        _reset(writer)
+        return
+    await asyncio.gather(_copy(reader, ahead), _copy(behind, writer))
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,6 +5,7 @@ The project's own Python files, and which of them are pure.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,6 +28,7 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def is_pure(module: str) -> bool:
     """
     Tell whether a module promises to be pure: all of gpufence, and who says PURE. in its docstring.
@@ -43,6 +45,7 @@ def pure_files() -> list[Path]:
     return [path for path in product_files() if is_pure(module_name(path))]
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 

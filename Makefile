@@ -6,8 +6,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 READY := .venv/.ready
-# A file's tests stay together, since they share what they start; four workers are memory enough.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# A file's tests stay together, since they share what they start. They also wait a lot, so that there
+# is work for one more than there are cores; four workers are memory enough.
+WORKERS := $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test demo e2e images soak bench lock clean
@@ -50,8 +52,8 @@ demo: $(READY) ## two tenants, one card, an eviction: the whole story with real 
 	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep)
 
 e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)
-	@$(BIN)/python -m simulator build
-	@$(BIN)/pytest -m e2e --timeout 1800
+	@$(BIN)/python -m simulator cluster --install --prepare
+	@$(BIN)/pytest -m e2e --timeout 900
 
 images: ## build the three images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))

@@ -23,7 +23,7 @@ LONG_FIRST: Final = (
     "tests/property/",
 )
 
-settings.register_profile("gpufence", deadline=None)
+settings.register_profile("gpufence", deadline=None, max_examples=60)
 settings.load_profile("gpufence")
 
 

@@ -2,7 +2,7 @@
 The one place that knows the Kubernetes client: raw JSON requests, lists, watches, typed errors.
 
 Inside a pod it stands on urllib3 alone, a process of 24 MiB; the `kubernetes` package, any part of
-which makes that 44 MiB, is loaded only to read a kubeconfig.
+which makes that 44 MiB, is loaded only to read a kubeconfig that is more than plain.
 """
 
 from kube.backoff import Backoff

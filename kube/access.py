@@ -91,11 +91,11 @@ def _in_cluster(settings: ClientSettings, host: str) -> Access:
 
 
 def _from_kubeconfig(settings: ClientSettings, paths: str) -> Access:
-    # The Kubernetes client costs 20 MiB and 0.2 s wherever any part of it is imported; programs in
-    # a pod never come here and never pay for it.
-    from kube.kubeconfig import read_kubeconfig  # noqa: PLC0415 (see above)
+    # Programs in a pod never come here and never pay for YAML; few others pay for the Kubernetes
+    # client, which costs 20 MiB and 0.2 s wherever any part of it is imported.
+    from kube.plain_kubeconfig import read_any  # noqa: PLC0415 (see above)
 
-    found = read_kubeconfig(paths, settings.context)
+    found = read_any(paths, settings.context)
     certificates = Certificates(
         ca_file=found.ca_file,
         client_file=found.client_file,

@@ -97,7 +97,8 @@ class TokenFile:
 
 class CommandedToken:
     """
-    Ask the Kubernetes client for the header: it runs exec plugins and renews OIDC logins.
+    Ask a kubeconfig's reader for the header: the Kubernetes client runs exec plugins and renews
+    OIDC logins, and even a fixed token may have been replaced by a new login.
 
     `load` reads the kubeconfig anew and gives back a function that yields the current header.
     """

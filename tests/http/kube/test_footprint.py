@@ -1,12 +1,16 @@
 """
-What a program in a pod pays for the API server.
+What a program pays for the API server, in a pod and at a desk.
 """
 
 from __future__ import annotations
 
+import base64
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+import yaml
 
 from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, pods
@@ -28,6 +32,13 @@ peak = int(status.split("VmHWM:")[1].split()[0])
 print(peak, any(name.split(".")[0] in {"kubernetes", "pydantic", "yaml"} for name in sys.modules))
 """
 
+AT_A_DESK = """
+import os, sys, tempfile
+import kube
+kube.connect(kube.ClientSettings(kubeconfig=sys.argv[1])).list(sys.argv[2])
+print("kubernetes" in sys.modules, len(os.listdir(tempfile.gettempdir())))
+"""
+
 
 def test_a_pod_never_loads_the_kubernetes_package(tmp_path: Path) -> None:
     """
@@ -47,3 +58,33 @@ def test_a_pod_never_loads_the_kubernetes_package(tmp_path: Path) -> None:
     peak_kib, loaded = run.stdout.split()
     assert "False" == loaded
     assert int(peak_kib) < 36 * 1024
+
+
+def test_a_plain_kubeconfig_loads_no_kubernetes_package_either(tmp_path: Path) -> None:
+    """
+    A command starts without that package, and its copy of the embedded CA is gone when it ends.
+    """
+    authority = Authority(tmp_path)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with ApiServer(authority.server_context()) as server:
+        server.on(f"GET {PODS}", reply(pods()))
+        data = base64.b64encode(authority.ca_pem).decode()
+        cluster = {"server": server.url, "certificate-authority-data": data}
+        content = {
+            "current-context": "a",
+            "clusters": [{"name": "a", "cluster": cluster}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "users": [{"name": "a", "user": {"token": "t"}}],
+        }
+        (tmp_path / "config").write_text(yaml.safe_dump(content))
+        run = subprocess.run(
+            [sys.executable, "-c", AT_A_DESK, str(tmp_path / "config"), PODS],
+            env={**os.environ, "TMPDIR": str(scratch)},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+
+    assert ["False", "1"] == run.stdout.split()
+    assert [] == list(scratch.iterdir())

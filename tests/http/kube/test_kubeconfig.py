@@ -74,6 +74,12 @@ def kubeconfig(
     return path
 
 
+def plugin(token: str) -> Mapping[str, object]:
+    version = "client.authentication.k8s.io/v1"
+    credential = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": token}}
+    return {"apiVersion": version, "command": "echo", "args": [json.dumps(credential)]}
+
+
 def client_from(path: object, context: str | None = None) -> Client:
     return connect(replace(SETTINGS, kubeconfig=str(path), context=context))
 
@@ -232,18 +238,8 @@ def test_exec_plugin_gives_the_token(
     """
     Credentials may come from a program.
     """
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "kind": "ExecCredential",
-        "status": {"token": SECRET},
-    }
-    plugin = {
-        "apiVersion": credential["apiVersion"],
-        "command": "echo",
-        "args": [json.dumps(credential)],
-    }
     data = {"certificate-authority-data": encoded(authority.ca_pem)}
-    with client_from(kubeconfig(tmp_path, secure, {"exec": plugin}, data)) as client:
+    with client_from(kubeconfig(tmp_path, secure, {"exec": plugin(SECRET)}, data)) as client:
         client.get(PODS)
 
     assert [f"Bearer {SECRET}"] == authorization(secure)
@@ -255,8 +251,8 @@ def test_a_failing_exec_plugin_is_named(
     """
     A plugin that gives nothing ends the start, instead of going on as nobody.
     """
-    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}
-    path = kubeconfig(tmp_path, secure, {"exec": plugin})
+    failing = {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}
+    path = kubeconfig(tmp_path, secure, {"exec": failing})
 
     with pytest.raises(AccessError, match="exec plugin 'false' gave no credentials"):
         client_from(path)
@@ -286,6 +282,21 @@ def test_another_context_can_be_chosen(tmp_path: Path, secure: ApiServer) -> Non
             client.get(PODS)
 
     assert ["Bearer one", "Bearer two"] == authorization(secure)
+
+
+def test_a_token_may_be_replaced_by_a_plugin(
+    tmp_path: Path, authority: Authority, secure: ApiServer
+) -> None:
+    """
+    A new login may be of another kind, which only the Kubernetes client knows.
+    """
+    secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
+    data = {"certificate-authority-data": encoded(authority.ca_pem)}
+    with client_from(kubeconfig(tmp_path, secure, {"token": "old"}, data)) as client:
+        kubeconfig(tmp_path, secure, {"exec": plugin(SECRET)}, data)
+        client.get(PODS)
+
+    assert ["Bearer old", f"Bearer {SECRET}"] == authorization(secure)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,3 @@
+"""
+Our reader of plain kubeconfigs, held against the Kubernetes client's.
+"""

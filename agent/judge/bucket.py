@@ -12,6 +12,7 @@ from typing import NamedTuple
 from agent.model.memory import EMPTY, Bucket
 
 _DRAIN = 0.5
+_JITTER_SECONDS = 0.05
 
 
 class Pour(NamedTuple):
@@ -54,8 +55,11 @@ def missing_seconds(bucket: Bucket, hold_seconds: float) -> float:
 def is_due(bucket: Bucket, hold_seconds: float) -> bool:
     """
     Tell whether a bucket is full; it acts only while over.
+
+    No sample comes exactly an interval after the last one: without some patience with that, every
+    other hold would last an interval longer.
     """
-    return bucket.over is True and bucket.level_seconds >= hold_seconds
+    return bucket.over is True and bucket.level_seconds >= hold_seconds - _JITTER_SECONDS
 
 
 def _level(bucket: Bucket, rules: Pour) -> float:

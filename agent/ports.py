@@ -1,5 +1,5 @@
 """
-PURE. What the loop needs from the world, as protocols: each has one real thing behind it.
+What the loop needs from the world, as protocols: each has one real thing behind it.
 """
 
 from __future__ import annotations

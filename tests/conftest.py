@@ -23,7 +23,7 @@ LONG_FIRST: Final = (
     "tests/property/",
 )
 
-settings.register_profile("gpufence", deadline=None, max_examples=60)
+settings.register_profile("gpufence", deadline=None, max_examples=40)
 settings.load_profile("gpufence")
 
 

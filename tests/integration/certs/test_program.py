@@ -85,6 +85,7 @@ def test_ten_runs_at_once_agree(site: Site) -> None:
     assert_in_order(site)
 
 
+@pytest.mark.soak
 def test_ten_rotations_at_once_agree(site: Site) -> None:
     """
     Ten rotations of the CA that start together replace it, and end in one that is trusted.

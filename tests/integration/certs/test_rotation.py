@@ -143,7 +143,7 @@ def test_a_rotation_loses_no_pod(stage: Stage, kind: str) -> None:
     stage.assert_settled()
 
 
-@pytest.mark.parametrize("kind", ["leaf", "ca"])
+@pytest.mark.parametrize("kind", ["leaf", pytest.param("ca", marks=pytest.mark.soak)])
 def test_a_crash_after_any_write_loses_no_pod(stage: Stage, kind: str) -> None:
     """
     A rotation that is killed after its first, second, ... last write loses nothing, and the next
@@ -206,6 +206,7 @@ DAMAGES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.soak
 def test_damage_and_healing_lose_no_pod(stage: Stage) -> None:
     """
     Secrets that are damaged under load, and healed by a run, lose no pod.

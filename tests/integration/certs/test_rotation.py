@@ -143,7 +143,7 @@ def test_a_rotation_loses_no_pod(stage: Stage, kind: str) -> None:
     stage.assert_settled()
 
 
-@pytest.mark.parametrize("kind", ["leaf", pytest.param("ca", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kind", ["leaf", "ca"])
 def test_a_crash_after_any_write_loses_no_pod(stage: Stage, kind: str) -> None:
     """
     A rotation that is killed after its first, second, ... last write loses nothing, and the next

@@ -84,11 +84,11 @@ def start_elsewhere() -> tuple[subprocess.Popen[str], Path, str]:
 
 
 @pytest.mark.usefixtures("temporary")
-def test_two_cycles_leave_nothing(assets: Assets) -> None:
+def test_three_cycles_leave_nothing(assets: Assets) -> None:
     """
-    Started and stopped twice, no process, port or file is left.
+    Started and stopped three times, no process, port or file is left.
     """
-    assert [] == go_through(assets, 2, Options())
+    assert [] == go_through(assets, 3, Options())
 
 
 @pytest.mark.soak

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from cryptography import x509
 
 from certs.bundle import read_bundle
@@ -32,7 +31,6 @@ def expiry(certificate: bytes) -> float:
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp()
 
 
-@pytest.mark.soak
 def test_ten_years_of_daily_runs() -> None:
     """
     Over ten years no replica serves a leaf that has expired or is not trusted, and every write is

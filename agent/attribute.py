@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 from agent.model.use import CardUse, NodeUse, PodUse, ProcessUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agent.model.owner import Occupant
     from agent.model.pod import PodsOnNode
     from agent.model.sample import CardSample, ProcessList, Sample
 
 MPS_SERVER: Final = "nvidia-cuda-mps"  # what the kernel keeps of nvidia-cuda-mps-server
+_NOBODY: Final = ("", "")
 
 
 def attribute(
@@ -46,11 +47,12 @@ def _card(
     listed = sample.processes
     if listed is None:
         return _unknown(sample, pods, before)
+    found: Iterable[ProcessUse]
     if before is not None and before.listed_at == listed.listed_at:
-        seen: Iterable[ProcessUse] = before.processes
+        found = (_owned(item, pods, mps=sample.mps) for item in before.processes)
     else:
-        seen = _seen(listed, occupants, before)
-    processes = tuple(_owned(item, pods, mps=sample.mps) for item in seen)
+        found = _seen(listed, occupants, before, pods, mps=sample.mps)
+    processes = tuple(found)
     return CardUse(
         card=sample.card,
         memory=sample.memory,
@@ -79,8 +81,13 @@ def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> Ca
 
 
 def _seen(
-    listed: ProcessList, occupants: Mapping[int, Occupant], before: CardUse | None
-) -> Iterable[ProcessUse]:
+    listed: ProcessList,
+    occupants: Mapping[int, Occupant],
+    before: CardUse | None,
+    pods: PodsOnNode,
+    *,
+    mps: bool,
+) -> Iterator[ProcessUse]:
     """
     Meet a new list: who started after it is not the one it names.
     """
@@ -90,7 +97,8 @@ def _seen(
         if occupant is not None and occupant.started_by > listed.listed_at:
             occupant = None
         confirmed = occupant is not None and _same(occupant, earlier.get(process.pid))
-        yield ProcessUse(process.pid, process.used_bytes, occupant, confirmed=confirmed)
+        uid, container = _whose(occupant, pods, mps=mps)
+        yield ProcessUse(process.pid, process.used_bytes, occupant, uid, container, confirmed)
 
 
 def _same(occupant: Occupant, earlier: Occupant | None) -> bool:
@@ -105,13 +113,20 @@ def _same(occupant: Occupant, earlier: Occupant | None) -> bool:
 
 
 def _owned(item: ProcessUse, pods: PodsOnNode, *, mps: bool) -> ProcessUse:
-    occupant = item.occupant
-    servant = mps and occupant is not None and occupant.command == MPS_SERVER
-    found = None if occupant is None or servant else pods.find(occupant.owner)
-    uid, container = ("", "") if found is None else (found[0].uid, found[1])
-    if (uid, container) == (item.pod_uid, item.container):
+    uid, container = _whose(item.occupant, pods, mps=mps)
+    if uid == item.pod_uid and container == item.container:
         return item
-    return ProcessUse(item.pid, item.used_bytes, occupant, uid, container, item.confirmed)
+    return item._replace(pod_uid=uid, container=container)
+
+
+def _whose(occupant: Occupant | None, pods: PodsOnNode, *, mps: bool) -> tuple[str, str]:
+    """
+    Return the UID and the container; the server of MPS works for whoever is its client.
+    """
+    if occupant is None or (mps and occupant.command == MPS_SERVER):
+        return _NOBODY
+    found = pods.find(occupant.owner)
+    return _NOBODY if found is None else (found[0].uid, found[1])
 
 
 def _by_pod(processes: tuple[ProcessUse, ...]) -> dict[str, PodUse]:

@@ -4,7 +4,6 @@ PURE. Who goes first: the worst excess, one pod for each card and pass, within t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.judge.brakes import cap_brake
@@ -13,13 +12,14 @@ from agent.model.memory import Evicted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from agent.judge.tick import Tick
     from agent.model.decision import Verdict
 
 
 def chosen(
-    verdicts: Sequence[Verdict], held: Mapping[str, frozenset[str]], tick: Tick
+    verdicts: Sequence[Verdict], held: Mapping[str, AbstractSet[str]], tick: Tick
 ) -> tuple[list[Verdict], list[Verdict]]:
     """
     Return all verdicts with those that must wait turned into such, and the ones to carry out.
@@ -36,13 +36,13 @@ def chosen(
         pod = verdict.pod
         cards = held[pod.uid]
         brake = cap_brake(evicted, pod.namespace, tick.now, tick.policy)
-        if taken & cards:
-            settled[index] = replace(verdict, outcome=_waiting(verdict), action=None)
+        if not taken.isdisjoint(cards):
+            settled[index] = verdict._replace(outcome=_waiting(verdict), action=None)
         elif brake is not None:
             outcome = _waiting(verdict, Outcome.BRAKED)
-            settled[index] = replace(verdict, outcome=outcome, action=None, brake=brake)
+            settled[index] = verdict._replace(outcome=outcome, action=None, brake=brake)
         else:
-            taken |= cards
+            taken.update(cards)
             evicted.append(Evicted(tick.now, pod.namespace))
             acts.append(verdict)
     return [settled.get(index, item) for index, item in enumerate(verdicts)], acts

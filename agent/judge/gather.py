@@ -44,7 +44,7 @@ class Subject(NamedTuple):
 
 def gathered(use: NodeUse, pods: PodsOnNode, memory: Memory, policy: Policy) -> list[Subject]:
     """
-    Return the fenced pods in a fixed order, whatever the order they came in.
+    Return the fenced pods in the order of the index, which is always the same.
     """
     held: dict[str, dict[str, PodUse]] = {}
     for uuid, card in use.cards.items():
@@ -61,7 +61,7 @@ def gathered(use: NodeUse, pods: PodsOnNode, memory: Memory, policy: Policy) -> 
                 uuid: _place(pod, use.cards[uuid], uses[uuid], policy) for uuid in sorted(uses)
             }
             subjects.append(Subject(pod, past, places))
-    return sorted(subjects, key=lambda item: (item.pod.namespace, item.pod.name, item.pod.uid))
+    return subjects
 
 
 def _past(past: PodMemory | None, mode: Mode) -> PodMemory:

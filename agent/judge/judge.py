@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from agent.model.policy import Policy
     from agent.model.use import NodeUse
 
+_WITHIN = Reason(Outcome.WITHIN)
+
 
 def judge(
     use: NodeUse, pods: PodsOnNode, memory: Memory, policy: Policy, now: float
@@ -48,7 +50,7 @@ def judge(
     for subject in subjects:
         found, remembered[subject.pod.uid] = _judge_pod(subject, tick)
         verdicts += found
-    held = {item.pod.uid: frozenset(item.places) for item in subjects}
+    held = {item.pod.uid: item.places.keys() for item in subjects}
     verdicts, acts = chosen(verdicts, held, tick)
 
     nobody = {
@@ -88,7 +90,7 @@ def _judge_pod(subject: Subject, tick: Tick) -> tuple[list[Verdict], PodMemory]:
         if standing is None:
             verdicts.append(Verdict(pod, Outcome.UNDECLARED, place.card, place.use))
         elif watched is None and standing.report_over is False:
-            verdicts.append(_verdict(standing, Reason(Outcome.WITHIN), tick))
+            verdicts.append(_verdict(standing, _WITHIN, tick))
         else:
             case = _case(standing, past, watched, first_seen_at, tick)
             verdicts.append(_verdict(standing, reason(case, tick), tick, case.watch))

@@ -35,16 +35,8 @@ class Standing(NamedTuple):
 def stand(pod: PodOnNode, card: CardUse, use: PodUse, limit: PodLimit, policy: Policy) -> Standing:
     short = is_short(card, pod.uid, policy)
     if use.used_bytes is not None and use.used_bytes <= limit.limit_bytes:
-        return Standing(
-            pod=pod,
-            card=card,
-            use=use,
-            limit=limit,
-            report_over=False,
-            evict_over=False,
-            short_over=False,
-            short=bool(short),
-        )
+        under = False
+        return Standing(pod, card, use, limit, under, under, under, bool(short))
     at = thresholds(limit.limit_bytes, policy)
     return Standing(
         pod=pod,

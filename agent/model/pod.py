@@ -118,11 +118,11 @@ class PodsOnNode:
 
 def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode:
     """
-    Index the pods; once per change, not per tick.
+    Index the pods in the order of their names; once per change, not per tick.
 
     A true UID counts more than one that an annotation claims.
     """
-    known = tuple(pods)
+    known = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
     by_uid = {pod.uid: pod for pod in known}
     return PodsOnNode(
         by_uid=by_uid,

@@ -5,7 +5,7 @@ PURE. What one look at the cards showed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,8 +25,7 @@ class CardMemory:
     reserved_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuProcess:
+class GpuProcess(NamedTuple):
     """
     One process on one card; None where the driver does not say how much it holds.
     """

@@ -5,7 +5,7 @@ PURE. Who holds how much on which card.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from gpufence.cards import Card
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessUse:
+class ProcessUse(NamedTuple):
     """
     One process on one card; `pod_uid` is empty where it belongs to no pod we know.
 
@@ -31,8 +30,7 @@ class ProcessUse:
     confirmed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PodUse:
+class PodUse(NamedTuple):
     """
     What a pod holds on one card: `used_bytes` by every process, `counted_bytes` by confirmed ones.
 

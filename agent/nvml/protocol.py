@@ -161,15 +161,25 @@ def write_answer(number: int, answer: Answer) -> str:
     return _line({"v": VERSION, "id": number, **said})
 
 
-def read_answer(line: str, ask: Ask) -> Answer:
+def read_line(line: str) -> tuple[int, Object]:
+    """
+    Read which question a line answers, and what it says.
+
+    Raises:
+        InvalidError: it is no line of the child's.
+        UnknownVersionError: the child is of a newer release.
+    """
+    said = read_versioned(line, _LINE, VERSION)
+    return as_integer(said.get("id"), "id"), said
+
+
+def read_answer(said: Object, ask: Ask) -> Answer:
     """
     Read the answer to such a question.
 
     Raises:
         InvalidError: it is none.
-        UnknownVersionError: the child is of a newer release.
     """
-    said = read_versioned(line, _LINE, VERSION)
     if "failure" in said:
         return _as_failure(said["failure"])
     match ask:
@@ -191,17 +201,6 @@ def read_answer(line: str, ask: Ask) -> Answer:
                 _as_processes(said, "graphics"),
                 _as_processes(said, "mps"),
             )
-
-
-def number_of(line: str) -> int:
-    """
-    Read which question a line answers.
-
-    Raises:
-        InvalidError: it is no line of the child's.
-        UnknownVersionError: the child is of a newer release.
-    """
-    return as_integer(read_versioned(line, _LINE, VERSION).get("id"), "id")
 
 
 def _line(said: Object) -> str:

@@ -16,8 +16,8 @@ from agent.nvml.protocol import (
     Failure,
     Opened,
     Question,
-    number_of,
     read_answer,
+    read_line,
     write_question,
 )
 from gpufence.errors import GpufenceError
@@ -192,12 +192,13 @@ class Session:
         return answers
 
     def _take(self, line: str) -> dict[Question, Answer]:
-        question = self._open.pop(number_of(line), None)
+        number, said = read_line(line)
+        question = self._open.pop(number, None)
         if question is None:
             return {}
         self._progress_at = self._clock()
         self._harm.pop(question, None)
-        answer = read_answer(line, question.ask)
+        answer = read_answer(said, question.ask)
         if isinstance(answer, Opened):
             self._ready_at = self._progress_at
             self.driver = answer.driver

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PROC: Final = "/proc"
 
-_CHUNK = 8192
+_CHUNK = 4096
 _MOST_BYTES = 256 * 1024  # cgroup v1 has some dozen lines of at most a page each
 MOST_REMEMBERED: Final = 8192
 """
@@ -97,19 +97,20 @@ class Lookup:
     def _read(self, pid: int, name: str) -> str | None:
         """
         Read one file whole; a process may vanish before the open and during the read.
+
+        The kernel writes either of them in one piece, so that a read that is short is the last.
         """
         try:
             file = os.open(f"{self._root}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
-        chunks: list[bytes] = []
-        size = 0
         try:
-            while size <= _MOST_BYTES and (chunk := os.read(file, _CHUNK)):
-                chunks.append(chunk)
-                size += len(chunk)
+            found = chunk = os.read(file, _CHUNK)
+            while len(chunk) == _CHUNK and len(found) <= _MOST_BYTES:
+                chunk = os.read(file, _CHUNK)
+                found += chunk
         except OSError:
             return None
         finally:
             os.close(file)
-        return None if size > _MOST_BYTES else b"".join(chunks).decode(errors="replace")
+        return None if len(found) > _MOST_BYTES else found.decode(errors="replace")

@@ -26,7 +26,7 @@ def parse_stat(text: str) -> Stat | None:
     Read the line, counting fields from the last parenthesis: a program may be called `a) R (b`.
     """
     head, closed, tail = text.rpartition(")")
-    fields = tail.split()
+    fields = tail.split(None, _STARTED + 1)
     if not closed or len(fields) <= _STARTED or not fields[_STARTED].isdecimal():
         return None
     command = head.partition("(")[2]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.nvml.channel import Child, EndedError
-from agent.nvml.protocol import Ask, Opened, Question, read_answer, write_question
+from agent.nvml.protocol import Ask, Opened, Question, read_answer, read_line, write_question
 from agent.nvml.settings import SamplerSettings
 from simulator.nvml.client import environment
 from simulator.nvml.faults import Fault
@@ -110,7 +110,8 @@ def test_each_line_is_answered_by_a_line(variables: dict[str, str]) -> None:
     done = run(lines=lines, variables=variables)
 
     assert [1, 2, 3] == [json.loads(line)["id"] for line in done.stdout.splitlines()]
-    assert Opened("580.95.05") == read_answer(done.stdout.splitlines()[0], Ask.OPEN)
+    _, said = read_line(done.stdout.splitlines()[0])
+    assert Opened("580.95.05") == read_answer(said, Ask.OPEN)
     assert (0, "") == (done.returncode, done.stderr)
 
 

@@ -8,7 +8,6 @@ import errno
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,7 +88,7 @@ def test_what_was_not_certain_is_spared(
     """
     A process seen once, of another pod, or unknown to the kernel gets no signal.
     """
-    answer, _ = kill(replace(judged(sleeper.pid), **change))  # type: ignore[arg-type] # any field
+    answer, _ = kill(judged(sleeper.pid)._replace(**change))  # type: ignore[arg-type] # any field
 
     assert Answer.GONE == answer
     assert None is sleeper.poll()

@@ -4,7 +4,6 @@ Who is told what, in one line that fits.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,7 +124,7 @@ def test_nothing_but_one_line() -> None:
     Whatever a server or a name contains, a message is one printable line of legal length.
     """
     said = sentences.nvml_unavailable("n" * 2000, "bad\nline\x00", 1)
-    long = sentences.limit_exceeded(verdict(use=replace(use(), containers={"x" * 2000: 1})))
+    long = sentences.limit_exceeded(verdict(use=use()._replace(containers={"x" * 2000: 1})))
 
     assert "bad?line?" in said.message
     assert 1023 == len(long[0].message)

@@ -215,7 +215,7 @@ def test_unattributed() -> None:
     """
     Memory of no pod is told on the node with its processes.
     """
-    whose = (replace(process(5, GIB), pod_uid=""), process(7, GIB))
+    whose = (process(5, GIB)._replace(pod_uid=""), process(7, GIB))
     found = sentences.unattributed(
         "n1", CardFinding(card(*whose), 0, overcommitted=False, unattributed_bytes=GIB)
     )

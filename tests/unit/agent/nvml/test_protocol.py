@@ -4,8 +4,6 @@ The lines that parent and child exchange.
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from agent.model.sample import GpuProcess
@@ -16,8 +14,8 @@ from agent.nvml.protocol import (
     Failure,
     Opened,
     Question,
-    number_of,
     read_answer,
+    read_line,
     read_question,
     write_answer,
     write_question,
@@ -56,8 +54,8 @@ def test_an_answer_arrives_as_it_was_given(ask: Ask, answer: Answer) -> None:
     """
     line = write_answer(7, answer)
 
-    assert answer == read_answer(line, ask)
-    assert 7 == number_of(line)
+    number, said = read_line(line)
+    assert (7, answer) == (number, read_answer(said, ask))
     assert 1 == line.count("\n")
 
 
@@ -77,9 +75,7 @@ def test_another_version_is_named(line: str) -> None:
     with pytest.raises(UnknownVersionError):
         read_question(line)
     with pytest.raises(UnknownVersionError):
-        number_of(line)
-    with pytest.raises(UnknownVersionError):
-        read_answer(line, Ask.OPEN)
+        read_line(line)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +102,7 @@ def test_nonsense_is_no_answer(ask: Ask, said: dict[str, object]) -> None:
     What is not of the agreed shape raises; it never becomes a number.
     """
     with pytest.raises(InvalidError):
-        read_answer(json.dumps({"v": 1, "id": 1, **said}), ask)
+        read_answer(said, ask)
 
 
 def test_a_line_that_is_no_json_is_refused() -> None:
@@ -114,4 +110,4 @@ def test_a_line_that_is_no_json_is_refused() -> None:
     What a library prints to stdout is no answer.
     """
     with pytest.raises(InvalidError):
-        number_of("NVRM: warning")
+        read_line("NVRM: warning")

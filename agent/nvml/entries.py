@@ -20,14 +20,17 @@ SENTINELS: Final = (0xA5, 0x5A)
 No layout ends in such a byte: what stands last is the high byte of an amount or of an id.
 """
 
-_WIDTHS: Final = (24, 32, 16)
+_LAYOUTS: Final = {
+    24: struct.Struct("=I4xQII"),
+    32: struct.Struct("=I4xQII8x"),
+    16: struct.Struct("=I4xQ"),
+}
 _UNKNOWN: Final = 2**64 - 1
 _NO_INSTANCE: Final = 2**32 - 1
+_NO_INSTANCES: Final = [_NO_INSTANCE, _NO_INSTANCE]
 _MOST_PID: Final = 2**22
 _MOST_BYTES: Final = 2**48
 _MOST_INSTANCE: Final = 2**16
-_ENTRY: Final = struct.Struct("=I4xQ")
-_INSTANCES: Final = struct.Struct("=II")
 
 
 def read_entries(raw: bytes, count: int, sentinel: int) -> tuple[GpuProcess, ...] | None:
@@ -37,8 +40,8 @@ def read_entries(raw: bytes, count: int, sentinel: int) -> tuple[GpuProcess, ...
     if not count:
         return ()
     written = len(raw.rstrip(bytes([sentinel])))
-    widths = [width for width in _WIDTHS if width * count == written] or _WIDTHS
-    for width in widths:
+    widths = [width for width in _LAYOUTS if width * count == written]
+    for width in widths or _LAYOUTS:
         found = _read(raw, count, width)
         if found is not None:
             return found
@@ -49,17 +52,13 @@ def _read(raw: bytes, count: int, width: int) -> tuple[GpuProcess, ...] | None:
     if count * width > len(raw):
         return None
     found: list[GpuProcess] = []
-    for offset in range(0, count * width, width):
-        pid, used = _ENTRY.unpack_from(raw, offset)
+    for pid, used, *instances in _LAYOUTS[width].iter_unpack(raw[: count * width]):
         plausible = 1 <= pid <= _MOST_PID and (used == _UNKNOWN or used < _MOST_BYTES)
-        if not plausible or not _instances_fit(raw, offset, width):
+        if not plausible or not _instances_fit(instances):
             return None
         found.append(GpuProcess(pid, None if used == _UNKNOWN else used))
     return tuple(found)
 
 
-def _instances_fit(raw: bytes, offset: int, width: int) -> bool:
-    if width <= _ENTRY.size:
-        return True
-    ids = _INSTANCES.unpack_from(raw, offset + _ENTRY.size)
-    return all(one == _NO_INSTANCE or one < _MOST_INSTANCE for one in ids)
+def _instances_fit(ids: list[int]) -> bool:
+    return ids == _NO_INSTANCES or all(one == _NO_INSTANCE or one < _MOST_INSTANCE for one in ids)

@@ -71,7 +71,7 @@ class Disturbance:
 
 def short_program(dice: random.Random, cards: int) -> list[Disturbance]:
     """
-    Draw a minute's weather: some of each sort, clear sky in between.
+    Draw the weather of two minutes: some of each sort, clear sky in between.
     """
     program = (
         (6.0, dice.choice([Trouble.CHILD_KILLED, Trouble.LIBRARY_CRASHES]), 0.0),
@@ -79,6 +79,11 @@ def short_program(dice: random.Random, cards: int) -> list[Disturbance]:
         (18.0, Trouble.CARD_FULL, 6.0),
         (27.0, dice.choice([Trouble.KILL_SWITCH, Trouble.POLICY_GONE]), 3.0),
         (36.0, Trouble.OUTAGE, 0.3),
+        (52.0, Trouble.AGENT_KILLED, 0.0),
+        (67.0, dice.choice(OF_CARD), 4.0),
+        (77.0, dice.choice([Trouble.CHILD_STOPPED, Trouble.DRIVER_UPGRADED]), 2.0),
+        (90.0, Trouble.OUTAGE, 4.0),
+        (105.0, Trouble.SLOW, 3.0),
     )
     return [Disturbance(*item, dice.randrange(cards)) for item in program]
 

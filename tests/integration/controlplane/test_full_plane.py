@@ -2,15 +2,25 @@
 A control plane with scheduler and controller manager: what they add.
 """
 
-import json
+from __future__ import annotations
 
-from simulator.controlplane import ControlPlane
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from tests.integration.controlplane.observing import eventually
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def ready_node(plane: ControlPlane, name: str) -> None:
+    from simulator.controlplane import ControlPlane
+
+
+@contextmanager
+def ready_node(plane: ControlPlane, name: str) -> Iterator[None]:
     """
-    Make a node that says it is ready and has GPU memory to give.
+    Have a node that says it is ready and has GPU memory to give; it must go again, or pods of other
+    tests would be bound to it and never run.
     """
     document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
     plane.kubectl("apply", "-f-", stdin=json.dumps(document))
@@ -22,6 +32,8 @@ def ready_node(plane: ControlPlane, name: str) -> None:
     }
     patch = json.dumps({"status": status})
     plane.kubectl("patch", "node", name, "--subresource=status", "--patch", patch)
+    yield
+    plane.kubectl("delete", "node", name)
 
 
 def test_deployment_becomes_a_bound_pod(
@@ -31,7 +43,6 @@ def test_deployment_becomes_a_bound_pod(
     A Deployment that asks for an extended resource ends as a pod bound to the node that has it.
     """
     plane = full_control_plane
-    ready_node(plane, "gpu-node")
     limits = {"aliyun.com/gpu-mem": "3"}
     container = {"name": "main", "image": "none.invalid/none", "resources": {"limits": limits}}
     labels = {"app": "trainer"}
@@ -44,10 +55,12 @@ def test_deployment_becomes_a_bound_pod(
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
         },
     }
-    plane.kubectl("-n", full_namespace, "apply", "-f-", stdin=json.dumps(deployment))
     query = ("-n", full_namespace, "get", "pods", "-o=jsonpath={.items[*].spec.nodeName}")
+    with ready_node(plane, "gpu-node"):
+        plane.kubectl("-n", full_namespace, "apply", "-f-", stdin=json.dumps(deployment))
+        bound = eventually(lambda: "gpu-node" == plane.kubectl(*query).stdout)
 
-    assert eventually(lambda: "gpu-node" == plane.kubectl(*query).stdout)
+    assert bound
 
 
 def test_pod_has_its_service_account(full_control_plane: ControlPlane, full_namespace: str) -> None:

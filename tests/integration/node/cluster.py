@@ -96,7 +96,7 @@ class Ground:
     def wait_for_phase(self, name: str, phase: str) -> None:
         reached = eventually(lambda: self.status(name).get("phase") == phase)
 
-        assert reached, f"{name} is not {phase}: {self.status(name)}"
+        assert reached, f"{name} is not {phase}: {self.get(name)}"
 
     def wait_for_log(self, name: str, text: str, container: str = "main") -> None:
         """

@@ -6,9 +6,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 READY := .venv/.ready
-# A file's tests stay together, since they share what they start. They also wait a lot, so that there
-# is work for one more than there are cores; four workers are memory enough.
-WORKERS := $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
+# A file's tests stay together, since they share what they start. They also wait a lot, one file for
+# two minutes, so that there is work for two more than there are cores; four take memory enough.
+WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help

@@ -1,5 +1,6 @@
 """
-What holds for all tests: no deadline for an example on a machine that may be busy, and long first.
+What holds for all tests: no deadline for an example on a machine that may be busy, long first, and
+no coverage of properties, whose many examples it would slow down by half.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ LONG_FIRST: Final = (
     "tests/property/",
 )
 
+UNCOVERED: Final = "tests/property/"
+
 settings.register_profile("gpufence", deadline=None, max_examples=40)
 settings.load_profile("gpufence")
 
@@ -35,6 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Within a folder the order stays random.
     """
     items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
+    for item in items:
+        if item.nodeid.startswith(UNCOVERED):
+            item.add_marker(pytest.mark.no_cover)
 
 
 def _place(nodeid: str, prefixes: Sequence[str]) -> int:

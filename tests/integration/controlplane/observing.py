@@ -7,18 +7,23 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 40.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.1
 
 
 def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
     """
     Wait, within bounds, until the condition holds; tell whether it did.
+
+    Many a condition starts a program, so it is looked at less often the longer it takes.
     """
     deadline = time.monotonic() + seconds
+    pause = _FIRST_PAUSE
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
     return True
 
 

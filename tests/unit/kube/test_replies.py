@@ -36,3 +36,11 @@ def test_error_lines_keep_their_code(code: int | None, expected: type[KubeError]
 
     with pytest.raises(expected):
         read_change("GET /x", line)
+
+
+def test_a_status_that_nobody_knows_is_an_error_all_the_same() -> None:
+    """
+    A number that HTTP does not know is told as it came.
+    """
+    with pytest.raises(KubeError, match="599 Unknown"):
+        read_reply("GET /x", RawReply(599, {}, b""))

@@ -125,6 +125,7 @@ def test_chaos_for_long(capsys: pytest.CaptureFixture[str]) -> None:
     earlier, later = statistics.median(warm[:half]), statistics.median(warm[half:])
     growth = later - earlier
     with capsys.disabled():
-        print(f"agent and child: {earlier / MIB:.1f} MiB, later {later / MIB:.1f} MiB")
+        said = f"agent and child: {earlier / MIB:.1f} MiB, later {later / MIB:.1f} MiB"
+        progress_on(sys.stderr).say(said)
 
     assert growth < MOST_GROWTH, f"{growth / MIB:.1f} MiB more in the second half"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tests.integration.agent.program.site import Fenced, Site
 
 END_SECONDS = 4.0
+LONG_GRACE_SECONDS = 600
+_KILLED = 'gpufence_evictions_total{action="kill",result="accepted"}'
 HOLD_SECONDS = float(QUICK["GPUFENCE_HOLD_SECONDS"])
 LATE_SECONDS = (
     5.0  # the budget is in tests/bench; here only that it does not wait for anything else
@@ -63,6 +65,34 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
     assert 0 == owners["good"].evictions
     assert HOLD_SECONDS - 0.01 <= acted["over_seconds"]
     assert acted["over_seconds"] + acted["seconds"] < HOLD_SECONDS + LATE_SECONDS
+
+
+def test_the_last_resort_ends_a_pod_that_does_not_end(site: Site, namespace: str) -> None:
+    """
+    A pod that was evicted, ignores SIGTERM and keeps its memory is killed where that is allowed,
+    long before its kubelet would; its neighbour is not touched.
+    """
+    ground = site.ground(namespace)
+    deaf = fenced_pod("deaf", OVER)
+    deaf["spec"]["containers"][0]["args"] += ["--on-term", "ignore"]
+    deaf["spec"]["terminationGracePeriodSeconds"] = LONG_GRACE_SECONDS
+    place(ground, fenced_pod("good", WITHIN), deaf)
+    allowed = {
+        "GPUFENCE_LAST_RESORT_KILL": "true",
+        "GPUFENCE_TERMINATION_SECONDS": "1",
+        "GPUFENCE_EVICTION_GRACE_SECONDS": str(LONG_GRACE_SECONDS),
+    }
+    with site.agent(**allowed) as agent:
+        wait_until_gone(ground, "deaf", agent)
+        ended = eventually(lambda: ground.get("deaf") is None)
+        told = events(ground, names.TERMINATION_STUCK)
+        counted = eventually(lambda: agent.metrics()[_KILLED] == 1)
+
+    assert ended
+    assert counted
+    assert ["deaf"] == [item["involvedObject"]["name"] for item in told]
+    assert not is_gone(ground, "good")
+    assert site.node.pids(namespace, "good")
 
 
 def test_below_evict_nobody_is_evicted(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kube import JsonObject
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ PURE. What one look at the cards showed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -86,8 +87,7 @@ def merged(*lists: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:
     count it double. A figure missing anywhere makes that process unknown.
     """
     found: dict[int, int | None] = {}
-    for item in (item for each in lists for item in each):
-        known = found.get(item.pid, 0)
-        unknown = known is None or item.used_bytes is None
-        found[item.pid] = None if unknown else max(known or 0, item.used_bytes or 0)
+    for pid, used in chain.from_iterable(lists):
+        known = found.get(pid, used)
+        found[pid] = None if known is None or used is None else max(known, used)
     return tuple(GpuProcess(pid, used) for pid, used in sorted(found.items()))

@@ -35,8 +35,8 @@ class Standing(NamedTuple):
 def stand(pod: PodOnNode, card: CardUse, use: PodUse, limit: PodLimit, policy: Policy) -> Standing:
     short = is_short(card, pod.uid, policy)
     if use.used_bytes is not None and use.used_bytes <= limit.limit_bytes:
-        under = False
-        return Standing(pod, card, use, limit, under, under, under, bool(short))
+        over = False
+        return Standing(pod, card, use, limit, over, over, over, bool(short))
     at = thresholds(limit.limit_bytes, policy)
     return Standing(
         pod=pod,

@@ -32,8 +32,10 @@ def ready_node(plane: ControlPlane, name: str) -> Iterator[None]:
     }
     patch = json.dumps({"status": status})
     plane.kubectl("patch", "node", name, "--subresource=status", "--patch", patch)
-    yield
-    plane.kubectl("delete", "node", name)
+    try:
+        yield
+    finally:
+        plane.kubectl("delete", "node", name)
 
 
 def test_deployment_becomes_a_bound_pod(

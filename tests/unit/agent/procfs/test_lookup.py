@@ -153,9 +153,9 @@ def test_file_without_an_end(proc: Path) -> None:
 
 def test_file_longer_than_one_read(proc: Path) -> None:
     """
-    A cgroup file of many lines is read whole.
+    A cgroup file of many lines is read to its end, where the line stands that tells.
     """
-    write(proc, cgroup=OURS * 200)
+    write(proc, cgroup="4:memory:/\n" * 2000 + OURS)
     found = Lookup(proc, 100).look(17)
 
     assert found is not None

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.nvml.state import State
-from tests.contract.nvml.client import Client
-from tests.integration.controlplane.observing import eventually
-from tests.integration.workload.program import Program
+from tests.support.nvml_client import Client
+from tests.support.observing import eventually
+from tests.support.workload import Program
 
 PROCESSES = 25
 BEST_OF = 5

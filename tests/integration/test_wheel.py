@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.house.sources import PACKAGES, ROOT
+from tests.support.sources import PACKAGES, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

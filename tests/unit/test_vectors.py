@@ -13,7 +13,7 @@ from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
 from gpufence.share import Terms, allowance, reserve_bytes
 from gpufence.wishes import Wishes, read_namespace, read_wishes
-from tests.vectors import Vector, vectors
+from tests.support.vectors import Vector, vectors
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)

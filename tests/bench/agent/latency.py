@@ -16,7 +16,7 @@ from gpufence.quantity import GIB, MIB
 from kube import Reflector, Source, as_is, core
 from tests.bench._figures import Figure, at_most, percentile
 from tests.bench.agent.machine import CARDS, EVICTING, NODE, machine
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kube import Client, JsonObject
     from kube.changes import ChangeType
     from tests.bench.agent.machine import Machine
-    from tests.integration.agent.program.process import AgentProcess
+    from tests.support.agent.process import AgentProcess
 
 ROUNDS = 25
 INTERVAL_SECONDS = 1.0

@@ -25,7 +25,7 @@ from simulator.nvml.state import State
 from simulator.progress import progress_on
 from tests.bench.webhook import sample
 from tests.integration.agent.cluster.site import ACCOUNT, Site
-from tests.integration.agent.program.process import AgentProcess
+from tests.support.agent.process import AgentProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

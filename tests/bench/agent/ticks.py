@@ -23,7 +23,7 @@ from tests.integration.agent.chaos.program import measuring_children
 
 if TYPE_CHECKING:
     from tests.bench.agent.machine import Machine, Tenant
-    from tests.integration.agent.program.process import AgentProcess
+    from tests.support.agent.process import AgentProcess
 
 PODS, PER_CARD = 110, 25
 TICKS = 3600

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench._report import report
 from tests.bench.webhook import bindings, cpu, footprint, throughput
-from tests.http.webhook.authority import Authority, write_files
+from tests.support.authority import Authority, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

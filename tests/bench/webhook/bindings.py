@@ -19,7 +19,7 @@ from tests.integration.webhook.site import Site
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.http.webhook.authority import Authority
+    from tests.support.authority import Authority
 
 PODS = 300
 NODE, T4 = "t4", objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import programs
-from tests.http.kube.server import ApiServer, reply, watch
+from tests.support.api_server import ApiServer, reply, watch
 
 if TYPE_CHECKING:
     from pathlib import Path

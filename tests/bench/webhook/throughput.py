@@ -14,7 +14,7 @@ from tests.bench.webhook import load, programs, sample
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.http.webhook.authority import Authority
+    from tests.support.authority import Authority
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64)
 JUDGED = 8

@@ -10,7 +10,7 @@ import pytest
 
 from simulator.nvml.build import CURRENT
 from simulator.nvml.state import State
-from tests.contract.nvml.client import Client
+from tests.support.nvml_client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

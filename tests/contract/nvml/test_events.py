@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from simulator.nvml.state import State
-    from tests.contract.nvml.client import Client
+    from tests.support.nvml_client import Client
 
 XID = 0x8
 SAMPLES = "nvmlDeviceGetProcessUtilization(card(0), {since})"

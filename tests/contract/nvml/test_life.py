@@ -16,7 +16,7 @@ import pytest
 
 from gpufence.quantity import MIB
 from simulator.nvml.layout import Generation
-from tests.contract.nvml.client import Client
+from tests.support.nvml_client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from simulator.nvml.layout import Action, Lists
 
 if TYPE_CHECKING:
     from simulator.nvml.state import State
-    from tests.contract.nvml.client import Client
+    from tests.support.nvml_client import Client
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
 LISTS = {

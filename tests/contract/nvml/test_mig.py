@@ -16,7 +16,7 @@ from simulator.nvml.faults import Fault
 
 if TYPE_CHECKING:
     from simulator.nvml.state import State
-    from tests.contract.nvml.client import Client
+    from tests.support.nvml_client import Client
 
 CARD = 5  # the A100-40
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"

@@ -13,13 +13,13 @@ import pytest
 
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import Action
-from tests.contract.nvml.client import NoAnswerError
+from tests.support.nvml_client import NoAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from simulator.nvml.state import State
-    from tests.contract.nvml.client import Client
+    from tests.support.nvml_client import Client
 
 LIST = "nvmlDeviceGetComputeRunningProcesses"
 MEMORY = "nvmlDeviceGetMemoryInfo"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from simulator.nvml.state import State
-    from tests.contract.nvml.client import Client
+    from tests.support.nvml_client import Client
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
 DETAIL = "nvmlDeviceGetRunningProcessDetailList"

@@ -15,7 +15,7 @@ from gpufence.quantity import MIB
 
 if TYPE_CHECKING:
     from simulator.nvml.state import State
-    from tests.contract.nvml.client import Client
+    from tests.support.nvml_client import Client
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pytest
 from agent.metrics import page
 from agent.snapshot import snapshot_of
 from gpufence.snapshot import read_snapshot, write_snapshot
-from tests.golden.agent.scene import ABOUT, blinded, busy_moment
+from tests.support.agent.scene import ABOUT, blinded, busy_moment
 
 FOLDER = Path(__file__).parent
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"

@@ -23,9 +23,9 @@ from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.report import owners, report_csv, report_table
 from kubectl_gpufence.table import Look
 from kubectl_gpufence.top import cards, nodes, pods
-from tests.builders import container, gpushare, sidecar
-from tests.unit.plugin import sick
-from tests.unit.plugin.builders import (
+from tests.support import sick
+from tests.support.builders import container, gpushare, sidecar
+from tests.support.plugin import (
     CARD,
     LIMIT,
     agent,

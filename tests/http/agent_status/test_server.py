@@ -19,7 +19,7 @@ from agent.clock import boottime
 from agent.status.request import Reply, said
 from agent.status.server import BACKLOG, MOST_GUESTS, StatusServer
 from service.listen import listen
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

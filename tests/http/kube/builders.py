@@ -11,7 +11,7 @@ from kube import Backoff, Client, ClientSettings, WatchSettings, connect
 
 if TYPE_CHECKING:
     from kube import JsonObject
-    from tests.http.kube.server import ApiServer
+    from tests.support.api_server import ApiServer
 
 PODS = "/api/v1/pods"
 

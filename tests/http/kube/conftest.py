@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.http.kube.builders import client_of
-from tests.http.kube.server import ApiServer
+from tests.support.api_server import ApiServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kube import JsonObject, WatchSettings
     from tests.http.kube.fakes import Recorder
-    from tests.http.kube.server import ApiServer
+    from tests.support.api_server import ApiServer
 
 LIST = f"GET {PODS}"
 WATCH = f"WATCH {PODS}"

@@ -28,11 +28,11 @@ from kube import (
     connect,
 )
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pod, pods, status
-from tests.http.kube.server import ApiServer, cut, hang, reply, watch
+from tests.support.api_server import ApiServer, cut, hang, reply, watch
 
 if TYPE_CHECKING:
     from kube import Client
-    from tests.http.kube.server import Exchange
+    from tests.support.api_server import Exchange
 
 POD = "/api/v1/namespaces/a/pods/p"
 EVICTION = f"{POD}/eviction"

@@ -14,7 +14,7 @@ import yaml
 
 from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, pods
-from tests.http.kube.server import ApiServer, reply
+from tests.support.api_server import ApiServer, reply
 
 if TYPE_CHECKING:
     from pathlib import Path

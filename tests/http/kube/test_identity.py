@@ -12,12 +12,12 @@ import pytest
 from kube import ForbiddenError, connect
 from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pods, status
-from tests.http.kube.server import ApiServer, reply, watch
+from tests.support.api_server import ApiServer, reply, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.http.kube.server import Seen
+    from tests.support.api_server import Seen
 
 LIST = f"GET {PODS}"
 UNAUTHORIZED = reply(status(401, "Unauthorized", "token expired"), 401)

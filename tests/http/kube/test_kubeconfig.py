@@ -16,8 +16,8 @@ import yaml
 from kube import AccessError, connect
 from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, SETTINGS, pods, status
-from tests.http.kube.server import ApiServer, reply
 from tests.http.kube.tunnel import tunnel
+from tests.support.api_server import ApiServer, reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

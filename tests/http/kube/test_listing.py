@@ -10,11 +10,11 @@ import pytest
 
 from kube import BadReplyError, GoneError
 from tests.http.kube.builders import PODS, pod, pods, status
-from tests.http.kube.server import reply
+from tests.support.api_server import reply
 
 if TYPE_CHECKING:
     from kube import Client
-    from tests.http.kube.server import ApiServer
+    from tests.support.api_server import ApiServer
 
 
 def test_lists_put_pages_together(server: ApiServer, client: Client) -> None:

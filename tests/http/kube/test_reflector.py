@@ -23,10 +23,10 @@ from tests.http.kube.builders import (
 )
 from tests.http.kube.fakes import FakeClock, Recorder
 from tests.http.kube.following import LIST, WATCH, following, name_of
-from tests.http.kube.server import hang, reply, watch
+from tests.support.api_server import hang, reply, watch
 
 if TYPE_CHECKING:
-    from tests.http.kube.server import Answer, ApiServer
+    from tests.support.api_server import Answer, ApiServer
 
 
 def test_list_then_changes_reach_the_handler_in_order(server: ApiServer) -> None:

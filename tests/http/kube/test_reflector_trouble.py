@@ -27,12 +27,12 @@ from tests.http.kube.builders import (
 )
 from tests.http.kube.fakes import FakeClock, Recorder
 from tests.http.kube.following import LIST, WATCH, following, name_of
-from tests.http.kube.server import cut, hang, reply, watch
+from tests.support.api_server import cut, hang, reply, watch
 
 if TYPE_CHECKING:
     from kube import JsonObject
     from kube.changes import ChangeType
-    from tests.http.kube.server import Answer, ApiServer
+    from tests.support.api_server import Answer, ApiServer
 
 
 def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from kube import BadReplyError, ForbiddenError, connect
 from tests.http.kube.builders import SETTINGS, status
-from tests.http.kube.server import ApiServer, reply
 from tests.http.kube.test_kubeconfig import kubeconfig
+from tests.support.api_server import ApiServer, reply
 
 if TYPE_CHECKING:
     from pathlib import Path

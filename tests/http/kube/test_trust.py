@@ -17,7 +17,7 @@ from kube import AccessError, UnreachableError, connect
 from kube.trust import Certificates, Trust
 from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pods
-from tests.http.kube.server import ApiServer, reply
+from tests.support.api_server import ApiServer, reply
 
 if TYPE_CHECKING:
     from pathlib import Path

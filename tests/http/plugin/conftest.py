@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.kube.server import ApiServer
 from tests.http.plugin.desk import Desk
+from tests.support.api_server import ApiServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,14 +17,14 @@ from kubectl_gpufence.program import run
 from kubectl_gpufence.table import Look
 from kubectl_gpufence.terminal import Terminal
 from tests.http.kube.builders import status
-from tests.http.kube.server import reply
-from tests.unit.plugin.builders import NODE, raw_node, raw_pod, snapshot
+from tests.support.api_server import reply
+from tests.support.plugin import NODE, raw_node, raw_pod, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kube import JsonObject
-    from tests.http.kube.server import Answer, ApiServer
+    from tests.support.api_server import Answer, ApiServer
 
 SYSTEM = "/api/v1/namespaces/gpufence-system/pods"
 PODS = "/api/v1/namespaces/team-a/pods"

@@ -14,7 +14,6 @@ from kube import ForbiddenError, UnreachableError
 from kubectl_gpufence.cluster import advice
 from kubectl_gpufence.errors import MissingError
 from tests.http.kube.builders import status
-from tests.http.kube.server import hang, reply
 from tests.http.plugin.desk import (
     ABSENT,
     AGENT,
@@ -24,11 +23,12 @@ from tests.http.plugin.desk import (
     agent_pod,
     listed,
 )
-from tests.unit.plugin.builders import NODE, raw_pod, snapshot
+from tests.support.api_server import hang, reply
+from tests.support.plugin import NODE, raw_pod, snapshot
 
 if TYPE_CHECKING:
-    from tests.http.kube.server import Answer
     from tests.http.plugin.desk import Desk
+    from tests.support.api_server import Answer
 
 NEWER = write_snapshot(snapshot()).replace('"v":1', '"v":2').encode()
 

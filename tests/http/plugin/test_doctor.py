@@ -11,12 +11,12 @@ import pytest
 import trustme
 
 from kubectl_gpufence.doctor.webhook import HOOKS, POLICIES
-from tests.http.kube.server import reply
 from tests.http.plugin.desk import ABSENT, DENIED, agent_pod, listed, namespace
+from tests.support.api_server import reply
 
 if TYPE_CHECKING:
-    from tests.http.kube.server import Exchange
     from tests.http.plugin.desk import Desk
+    from tests.support.api_server import Exchange
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.authority import Authority, write_files
-from tests.http.webhook.process import Webhook
+from tests.support.authority import Authority, write_files
+from tests.support.webhook import Webhook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,8 @@ from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
 from kube import Backoff, ClientSettings, WatchSettings, connect
-from tests.http.kube.server import ApiServer, cut, hang, reply, watch
-from tests.unit.webhook_server.builders import binding, binding_review, encoded, review
+from tests.support.api_server import ApiServer, cut, hang, reply, watch
+from tests.support.reviews import binding, binding_review, encoded, review
 from webhook.bindings import BindingHook
 from webhook.cluster import LiveCluster, NoCluster
 from webhook.outcome import Result

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.authority import Authority, Leaf, write_files, write_secret
-from tests.http.webhook.process import Webhook, ask
-from tests.unit.webhook_server.builders import encoded, review
+from tests.support.authority import Authority, Leaf, write_files, write_secret
+from tests.support.reviews import encoded, review
+from tests.support.webhook import Webhook, ask
 
 if TYPE_CHECKING:
     import http.client

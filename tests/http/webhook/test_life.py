@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.process import Webhook, ask
-from tests.processes import LOOPBACK, PATIENCE_SECONDS
-from tests.unit.webhook_server.builders import encoded, review
+from tests.support.processes import LOOPBACK, PATIENCE_SECONDS
+from tests.support.reviews import encoded, review
+from tests.support.webhook import Webhook, ask
 from webhook.server import LAST_ANSWERS_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.http.webhook.authority import Authority
+    from tests.support.authority import Authority
 
 CAP = "/v1/pods/cap"
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.process import ask
-from tests.processes import LOOPBACK
-from tests.unit.webhook_server.builders import binding_review, encoded, pod, review
+from tests.support.processes import LOOPBACK
+from tests.support.reviews import binding_review, encoded, pod, review
+from tests.support.webhook import ask
 
 if TYPE_CHECKING:
-    from tests.http.webhook.process import Webhook
+    from tests.support.webhook import Webhook
 
 CAP = "/v1/pods/cap"
 GPU_POD = pod() | {

@@ -12,7 +12,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 from tests.integration.certs.site import CONFIGURATION, LOOPBACK
-from tests.threads import Beside
+from tests.support.threads import Beside
 
 if TYPE_CHECKING:
     from kube import Client

@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from tests.threads import Beside
+from tests.support.threads import Beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

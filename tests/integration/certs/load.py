@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpufence.names import INJECTED
 from kube import KubeError, core
 from tests.integration.webhook.objects import gpu_pod
-from tests.threads import Beside
+from tests.support.threads import Beside
 
 if TYPE_CHECKING:
     from kube import Client

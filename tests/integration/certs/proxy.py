@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tests.threads import PatientServer, Serving
+from tests.support.threads import PatientServer, Serving
 
 if TYPE_CHECKING:
     import ssl

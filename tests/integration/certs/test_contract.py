@@ -11,8 +11,8 @@ import pytest
 from gpufence.names import TLS_SECRET
 from kube import ConflictError, NotFoundError, PatchType, core, group
 from tests.integration.certs.site import CONFIGURATION
-from tests.unit.certs.builders import NAMES
-from tests.unit.certs.fakes import installed
+from tests.support.certs.builders import NAMES
+from tests.support.certs.fakes import installed
 
 if TYPE_CHECKING:
     from certs.ports import Api

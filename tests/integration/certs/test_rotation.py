@@ -16,12 +16,12 @@ from certs.facts import der_of
 from certs.renewal import Keep, decide
 from gpufence.names import CA_SECRET, MODE, TLS_SECRET, WEBHOOK_CONFIGURATION
 from kube import PatchType, core
-from tests.http.webhook.process import Webhook
 from tests.integration.certs.handshakes import Handshakes
 from tests.integration.certs.kubelet import Kubelet
 from tests.integration.certs.load import Load
 from tests.integration.certs.site import CONFIGURATION, LOOPBACK, Site
 from tests.integration.webhook.objects import gpu_pod
+from tests.support.webhook import Webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

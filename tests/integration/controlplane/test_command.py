@@ -14,7 +14,7 @@ import pytest
 
 from simulator.controlplane import Assets
 from simulator.progress import Silence
-from tests.integration.controlplane.observing import eventually, processes_naming
+from tests.support.observing import eventually, processes_naming
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ import pytest
 from simulator.controlplane import Assets, ControlPlane, Options, StartError
 from simulator.controlplane.folders import sweep
 from simulator.progress import Lines
-from tests.integration.controlplane.observing import eventually, processes_naming
+from tests.support.observing import eventually, processes_naming
 
 CALLER = """
 import os, sys

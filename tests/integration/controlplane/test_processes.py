@@ -11,7 +11,7 @@ import pytest
 
 from simulator.controlplane.errors import StartError
 from simulator.controlplane.processes import Process, Surroundings, wait_until
-from tests.integration.controlplane.observing import eventually, processes_naming
+from tests.support.observing import eventually, processes_naming
 
 
 def surroundings(folder: Path) -> Surroundings:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from simulator.controlplane import warden
-from tests.integration.controlplane.observing import eventually, processes_naming
+from tests.support.observing import eventually, processes_naming
 
 ENDLESS = ("sh", "-c", "echo begun; exec sleep 600")
 STUBBORN = ("sh", "-c", "trap '' TERM; echo begun; while :; do sleep 1; done")

@@ -16,7 +16,7 @@ import yaml
 
 from gpufence import names
 from tests.integration.deploy.rendering import Objects, listed, rendered
-from tests.manifests.objects import BASE, COMPONENTS, DEPLOY, ROOT, components
+from tests.support.manifests import BASE, COMPONENTS, DEPLOY, ROOT, components
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.manifests.objects import DEPLOY, ROOT
+from tests.support.manifests import DEPLOY, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from kube import (
 )
 from simulator.controlplane import User
 from tests.integration.deploy.rendering import WORKLOADS, listed, rendered
-from tests.manifests.objects import DEPLOY
+from tests.support.manifests import DEPLOY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,8 @@ import pytest
 from simulator.cluster.images.archives import Images
 from simulator.progress import progress_on
 from tests.integration.deploy.unpacked import Unpacked, unpack
-from tests.manifests.objects import found, pod_spec
-from tests.unit.house.sources import PACKAGES
+from tests.support.manifests import found, pod_spec
+from tests.support.sources import PACKAGES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpufence.errors import GpufenceError
 from simulator.nvml.client import environment
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

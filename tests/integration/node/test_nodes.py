@@ -18,8 +18,8 @@ from gpufence.cards import read_cards
 from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode, Taint
 from simulator.node.errors import SetupError
 from simulator.nvml.state import State
-from tests.integration.controlplane.observing import eventually, processes_naming
 from tests.integration.node.cluster import Ground, pod, workload
+from tests.support.observing import eventually, processes_naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB
-from tests.integration.controlplane.observing import eventually
 from tests.integration.node.cluster import pod, workload
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from tests.integration.node.cluster import Ground

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB, MIB
 from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
-from tests.integration.controlplane.observing import eventually
 from tests.integration.node.cluster import Ground, nvml_processes, pod, workload
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from simulator.controlplane import ControlPlane

@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 from http.server import BaseHTTPRequestHandler
 
-from tests.threads import PatientServer, Serving
+from tests.support.threads import PatientServer, Serving
 
 _SOMEWHERE = ("192.0.2.1", 9)  # for documentation only (RFC 5737); nothing is sent there
 

@@ -11,7 +11,7 @@ import pytest
 from gpufence.snapshot import write_snapshot
 from tests.integration.plugin.agents import StandIn
 from tests.integration.plugin.site import Site
-from tests.unit.plugin.builders import (
+from tests.support.plugin import (
     card_row,
     owner_row,
     pod_row,

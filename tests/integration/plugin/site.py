@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpufence import names
 from kube import ClientSettings, ConflictError, NotFoundError, PatchType, connect, core
 from simulator.controlplane import User
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

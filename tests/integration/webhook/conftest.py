@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.authority import Authority
 from tests.integration.webhook.site import Site
+from tests.support.authority import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from simulator.controlplane import ControlPlane
-    from tests.http.webhook.process import Webhook
+    from tests.support.webhook import Webhook
 
 
 @pytest.fixture(scope="package")

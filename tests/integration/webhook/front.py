@@ -9,13 +9,13 @@ import ssl
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
-from tests.threads import PatientServer, Serving
+from tests.support.threads import PatientServer, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.http.webhook.authority import Leaf
+    from tests.support.authority import Leaf
 
 SLOW_SECONDS = 4.0  # the hooks wait for 3 at most
 

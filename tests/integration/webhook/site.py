@@ -17,10 +17,10 @@ from uuid import uuid4
 
 from gpufence import names
 from kube import Client, ClientSettings, NotFoundError, PatchType, connect, core, group
-from tests.http.webhook.authority import Authority, write_secret
-from tests.http.webhook.process import Webhook
 from tests.integration.webhook import objects
 from tests.manifests.webhook.objects import manifests
+from tests.support.authority import Authority, write_secret
+from tests.support.webhook import Webhook
 from webhook.metrics import NODES
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from tests.integration.webhook.conftest import calls
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.http.webhook.process import Webhook
     from tests.integration.webhook.site import Site
+    from tests.support.webhook import Webhook
 
 
 def limited(resource: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http.webhook.authority import Authority
 from tests.integration.webhook.front import FAULTS, Front
 from tests.integration.webhook.passing import assert_made_and_bound
+from tests.support.authority import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

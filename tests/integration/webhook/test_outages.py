@@ -13,7 +13,7 @@ from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
 from tests.integration.webhook.passing import assert_made_and_bound
 from tests.integration.webhook.site import annotations_of
-from tests.unit.webhook_server.builders import encoded, review
+from tests.support.reviews import encoded, review
 
 if TYPE_CHECKING:
     from tests.integration.webhook.site import Site

@@ -19,8 +19,8 @@ from tests.integration.webhook.site import annotations_of, environment, wait_unt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.http.webhook.process import Webhook
     from tests.integration.webhook.site import Site
+    from tests.support.webhook import Webhook
 
 pytestmark = pytest.mark.usefixtures("webhook")  # whichever test comes first
 

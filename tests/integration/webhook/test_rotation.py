@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from kube import ClientSettings, connect, core
-from tests.http.webhook.authority import write_secret
 from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
 from tests.integration.webhook.site import annotations_of
+from tests.support.authority import write_secret
 
 if TYPE_CHECKING:
     from tests.integration.webhook.site import Site

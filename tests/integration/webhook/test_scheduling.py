@@ -17,8 +17,8 @@ from tests.integration.webhook.site import annotations_of, environment, wait_unt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.http.webhook.process import Webhook
     from tests.integration.webhook.site import Site
+    from tests.support.webhook import Webhook
 
 T4, H100 = "scheduling-t4", "scheduling-h100"
 OURS = {"example.com/pool": "scheduling"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from simulator.nvml.state import State
-from tests.integration.workload.program import Program
+from tests.support.workload import Program
 
 if TYPE_CHECKING:
     from pathlib import Path

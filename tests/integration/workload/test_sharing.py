@@ -13,8 +13,8 @@ import pytest
 
 from gpufence.quantity import GIB, MIB
 from simulator.nvml.state import State
-from tests.integration.controlplane.observing import eventually
-from tests.integration.workload.program import Program
+from tests.support.observing import eventually
+from tests.support.workload import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import pytest
 from agent.model.policy import Policy
 from agent.settings import DAMPING_HELP, HELP, NODE, POLICY_HELP, SAMPLER_HELP, STATUS_LISTEN
 from gpufence import names
-from tests.manifests.objects import BASE, COMPONENTS, files, found, objects, pod_spec
+from tests.support.manifests import BASE, COMPONENTS, files, found, objects, pod_spec
 
 NAME = "gpufence-agent"
 SETTINGS = {*HELP, *POLICY_HELP, *DAMPING_HELP, *SAMPLER_HELP}

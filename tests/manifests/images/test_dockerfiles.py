@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.manifests.objects import DEPLOY, ROOT, found, pod_spec
-from tests.unit.house.sources import PACKAGES, tree_of
+from tests.support.manifests import DEPLOY, ROOT, found, pod_spec
+from tests.support.sources import PACKAGES, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

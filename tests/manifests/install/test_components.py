@@ -18,8 +18,8 @@ from agent.model.decision import Brake
 from certs.issue import CA_DAYS, LEAF_DAYS
 from certs.material import Names
 from gpufence import names
-from tests.manifests.objects import BASE, COMPONENTS, ROOT, found, objects, pod_spec
-from tests.unit.house.sources import tree_of
+from tests.support.manifests import BASE, COMPONENTS, ROOT, found, objects, pod_spec
+from tests.support.sources import tree_of
 from webhook import metrics as webhook_metrics
 
 ACCOUNT = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:gpufence-agent"

@@ -13,7 +13,7 @@ import pytest
 import certs.settings
 from agent.settings import DAMPING_HELP, HELP, POLICY_HELP, SAMPLER_HELP
 from gpufence import names
-from tests.manifests.objects import (
+from tests.support.manifests import (
     BASE,
     COMPONENTS,
     DEPLOY,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tests.unit.house.sources import ROOT, shown, tree_of
+from tests.support.sources import ROOT, shown, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

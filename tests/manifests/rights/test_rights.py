@@ -11,8 +11,8 @@ import yaml
 
 from gpufence import names
 from kubectl_gpufence import checkup
-from tests.manifests.objects import BASE, COMPONENTS, found, objects
 from tests.manifests.rights.calls import Right, rights_of
+from tests.support.manifests import BASE, COMPONENTS, found, objects
 
 AS_NODE = "impersonate-on:associated-node:"
 IMPERSONATE = Right("authentication.k8s.io", "nodes", "impersonate:associated-node")

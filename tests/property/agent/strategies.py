@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from agent.model.policy import Policy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import LIMIT, pod
-from tests.unit.agent.world import World
+from tests.support.agent.builders import LIMIT, pod
+from tests.support.agent.world import World
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode

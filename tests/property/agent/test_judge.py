@@ -15,7 +15,7 @@ from agent.model.decision import Outcome
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.property.agent.strategies import Life, alone, amounts, histories, lived, unknown
-from tests.unit.agent.builders import LIMIT
+from tests.support.agent.builders import LIMIT
 
 lives = histories(amounts | unknown)
 known_lives = histories(amounts)

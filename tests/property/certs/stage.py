@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from certs.ensure import Run, Wishes
 from certs.ports import World
 from kube import KubeError
-from tests.unit.certs.builders import NAMES, NOW
-from tests.unit.certs.fakes import FakeClock
+from tests.support.certs.builders import NAMES, NOW
+from tests.support.certs.fakes import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from certs.ports import Endpoint, Served
     from gpufence.errors import GpufenceError
     from kube import JsonObject, Listing, PatchType
-    from tests.unit.certs.fakes import FakeApi, FakeFleet
+    from tests.support.certs.fakes import FakeApi, FakeFleet
 
 PATIENCE_SECONDS = 30.0
 

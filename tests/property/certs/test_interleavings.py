@@ -16,8 +16,8 @@ from certs.bundle import read_bundle
 from certs.ensure import Run, Wishes
 from certs.material import Patience
 from tests.property.certs.stage import Actor
-from tests.unit.certs.builders import NAMES, NOW
-from tests.unit.certs.fakes import (
+from tests.support.certs.builders import NAMES, NOW
+from tests.support.certs.fakes import (
     FakeClock,
     FakeFleet,
     installed,

@@ -12,8 +12,8 @@ from certs.bundle import read_bundle
 from certs.ensure import Run, Wishes
 from certs.issue import CA_DAYS, LEAF_DAYS
 from certs.material import DAY
-from tests.unit.certs.builders import NAMES, NOW
-from tests.unit.certs.fakes import (
+from tests.support.certs.builders import NAMES, NOW
+from tests.support.certs.fakes import (
     CA,
     CONFIGURATION,
     LEAF,

@@ -11,7 +11,7 @@ from agent.model.pod import pods_on_node
 from agent.model.sample import GpuProcess, merged
 from agent.model.use import PodUse
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import (
+from tests.support.agent.builders import (
     CARDS,
     card_sample,
     container_id,

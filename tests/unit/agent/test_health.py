@@ -10,7 +10,7 @@ from agent.health import CONTAINER_SECONDS, trouble_of_container, trouble_of_loo
 from agent.loop.moment import Moment
 from agent.nvml.faults import Code, sentence
 from agent.nvml.protocol import Failure
-from tests.unit.agent.loop.node import Node
+from tests.support.agent.node import Node
 
 LONG = CONTAINER_SECONDS + 1.0
 

@@ -16,8 +16,8 @@ from agent.judge import Answer
 from agent.kill import LastResort
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.use import PodUse, ProcessUse
-from tests.unit.agent.builders import pod, process_of
-from tests.unit.agent.loop.node import Processes
+from tests.support.agent.builders import pod, process_of
+from tests.support.agent.node import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,11 +17,11 @@ from gpufence.mode import Mode
 from gpufence.plan import ContainerPlan, Done, Form, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
 from gpufence.wishes import Headroom
-from tests.builders import T4_BYTES, card, container, gpushare
-from tests.builders import pod as raw_pod
-from tests.unit.agent.builders import CARDS, container_id
-from tests.unit.agent.world import Act, World
-from tests.vectors import Vector, vectors
+from tests.support.agent.builders import CARDS, container_id
+from tests.support.agent.world import Act, World
+from tests.support.builders import T4_BYTES, card, container, gpushare
+from tests.support.builders import pod as raw_pod
+from tests.support.vectors import Vector, vectors
 
 UUID = CARDS[0].uuid
 

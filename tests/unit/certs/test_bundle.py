@@ -9,7 +9,7 @@ import trustme
 
 from certs.bundle import Bundle, normal, read_bundle, trusting
 from certs.issue import issue_ca
-from tests.unit.certs.builders import NOW
+from tests.support.certs.builders import NOW
 
 OURS, OTHER = issue_ca(NOW), issue_ca(NOW + 1)
 FOREIGN = trustme.CA().cert_pem.bytes()

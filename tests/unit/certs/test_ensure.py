@@ -16,8 +16,8 @@ from certs.facts import look_at
 from certs.issue import issue_ca
 from certs.material import DAY, Names, Pair, Patience
 from certs.renewal import Keep, decide
-from tests.unit.certs.builders import HOOKS, NAMES, NOW, ca_and_leaf, configuration
-from tests.unit.certs.fakes import (
+from tests.support.certs.builders import HOOKS, NAMES, NOW, ca_and_leaf, configuration
+from tests.support.certs.fakes import (
     CA,
     CONFIGURATION,
     LEAF,

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 from certs.facts import look_at, signers_of
 from certs.issue import issue_ca
 from certs.material import Facts, Names, Pair, Stored, Unreadable
-from tests.unit.certs.builders import NAMES, NOW, ca_and_leaf
+from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
 
 CA, LEAF = ca_and_leaf()
 

@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.issue import BACKDATED_SECONDS, CA_DAYS, LEAF_DAYS, issue_ca, issue_leaf
 from certs.material import DAY, Names, Pair
-from tests.unit.certs.builders import NAMES, NOW, ca_and_leaf
+from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
 
 if TYPE_CHECKING:
     from pathlib import Path

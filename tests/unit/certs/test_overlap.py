@@ -19,8 +19,8 @@ from certs.material import Patience
 from certs.overlap import Overlap
 from certs.ports import Endpoint, Served, World
 from kube import group
-from tests.unit.certs.builders import NAMES, NOW
-from tests.unit.certs.fakes import (
+from tests.support.certs.builders import NAMES, NOW
+from tests.support.certs.fakes import (
     CA,
     CONFIGURATION,
     LEAF,

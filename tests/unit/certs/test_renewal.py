@@ -10,7 +10,7 @@ import pytest
 
 from certs.material import DAY, Names, Stored, Unreadable
 from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, due_at
-from tests.unit.certs.builders import NAMES, NOW, facts
+from tests.support.certs.builders import NAMES, NOW, facts
 
 if TYPE_CHECKING:
     from certs.material import Facts

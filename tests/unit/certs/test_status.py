@@ -11,8 +11,8 @@ from certs.inject import Injector
 from certs.issue import issue_ca
 from certs.material import DAY, Names
 from certs.status import Status, status_of
-from tests.unit.certs.builders import NAMES, NOW
-from tests.unit.certs.fakes import CA, LEAF, FakeApi, installed
+from tests.support.certs.builders import NAMES, NOW
+from tests.support.certs.fakes import CA, LEAF, FakeApi, installed
 from tests.unit.certs.test_ensure import ready
 
 

@@ -11,7 +11,7 @@ from gpufence.limits import Limits, Place, read_limits
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB
 from gpufence.wishes import read_namespace, read_wishes
-from tests.builders import T4_BYTES
+from tests.support.builders import T4_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ import pytest
 from gpufence.affinity import allows
 from gpufence.errors import InvalidError
 from gpufence.pods import read_pod
-from tests.builders import pod
+from tests.support.builders import pod
 
 LABELS = {"zone": "a", "cards": "4", "empty": ""}
 

@@ -13,7 +13,7 @@ from gpufence.dialects import Units
 from gpufence.nodes import GpuNode, read_node
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB, MIB
-from tests.builders import A100_BYTES, T4_BYTES, card, container, gpushare, node, pod
+from tests.support.builders import A100_BYTES, T4_BYTES, card, container, gpushare, node, pod
 
 DEFAULT = Choice(Units(gpushare_bytes=MIB), 8 * GIB, (8, 6))
 

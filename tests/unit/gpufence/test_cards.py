@@ -12,7 +12,7 @@ import pytest
 from gpufence.cards import read_capability, read_cards, write_cards
 from gpufence.errors import InvalidError, UnknownVersionError
 from gpufence.quantity import GIB
-from tests.builders import card, node_cards
+from tests.support.builders import card, node_cards
 
 
 def written(**changes: object) -> str:

@@ -10,7 +10,7 @@ from gpufence import names
 from gpufence.dialects import Dialect, Undeclared
 from gpufence.limits import Limits, Part
 from gpufence.quantity import GIB, MIB
-from tests.builders import container, gpushare, pod, sidecar
+from tests.support.builders import container, gpushare, pod, sidecar
 from tests.unit.gpufence.limited import gibibytes, limits, parts, said, unreadable
 
 GPU = {"nvidia.com/gpu": "1"}

@@ -12,7 +12,7 @@ from gpufence import names
 from gpufence.dialects import Units
 from gpufence.limits import Part
 from gpufence.quantity import GIB, MIB
-from tests.builders import container, gpushare, pod, sidecar
+from tests.support.builders import container, gpushare, pod, sidecar
 from tests.unit.gpufence.limited import gibibytes, limits, parts
 
 GPU = {"nvidia.com/gpu": "1"}

@@ -14,7 +14,7 @@ from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.nodes import GpuNode, gpushare_unit, read_node, usable_cards, volcano_factor
 from gpufence.quantity import GIB, MIB
-from tests.builders import A100_BYTES, T4_BYTES, card, node, node_cards
+from tests.support.builders import A100_BYTES, T4_BYTES, card, node, node_cards
 
 GFD = {
     "nvidia.com/gpu.memory": "15360",

@@ -10,7 +10,7 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.pods import Container, Kind, read_pod
-from tests.builders import container, pod, sidecar
+from tests.support.builders import container, pod, sidecar
 
 if TYPE_CHECKING:
     from gpufence.shape import Object

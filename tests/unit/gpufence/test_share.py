@@ -18,7 +18,7 @@ from gpufence.share import (
     write_fraction,
 )
 from gpufence.wishes import Headroom
-from tests.builders import A100_BYTES, T4_BYTES
+from tests.support.builders import A100_BYTES, T4_BYTES
 
 
 def terms(

@@ -8,7 +8,7 @@ import datetime as dt
 import subprocess
 import sys
 
-from tests.unit.house.sources import ROOT, pure_files, shown
+from tests.support.sources import ROOT, pure_files, shown
 
 PROGRAMS = ("webhook", "agent", "certs", "plugin")
 OVERALL_PERCENT = 90

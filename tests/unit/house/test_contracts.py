@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.house.sources import PACKAGES, ROOT
+from tests.support.sources import PACKAGES, ROOT
 
 LINTER = str(Path(sys.executable).with_name("lint-imports"))
 

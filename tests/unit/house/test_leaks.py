@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.unit.house.sources import ROOT
+from tests.support.sources import ROOT
 
 HOSTS = ("py" + "pi.org", "python" + "hosted", "proxy." + "golang", "registry." + "npmjs")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.house.sources import is_pure, pure_files, shown, tree_of
+from tests.support.sources import is_pure, pure_files, shown, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.house.sources import files_of_tests, product_files, shown, tree_of
+from tests.support.sources import files_of_tests, product_files, shown, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

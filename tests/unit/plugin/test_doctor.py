@@ -11,8 +11,8 @@ from gpufence.mode import Mode
 from kubectl_gpufence.doctor import Level, examine, is_wrong, told, told_json
 from kubectl_gpufence.doctor.facts import Asked, Namespace
 from kubectl_gpufence.table import Look
-from tests.unit.plugin import sick
-from tests.unit.plugin.builders import seen_node
+from tests.support import sick
+from tests.support.plugin import seen_node
 
 if TYPE_CHECKING:
     from kubectl_gpufence.doctor.facts import Facts

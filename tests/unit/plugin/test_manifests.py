@@ -7,7 +7,7 @@ from __future__ import annotations
 from gpufence import names
 from kubectl_gpufence.cluster import AGENT_LABEL, STATUS_PORT, WEBHOOK_LABEL, status_port
 from kubectl_gpufence.doctor.webhook import HOOKS, POLICIES
-from tests.manifests.objects import found, objects
+from tests.support.manifests import found, objects
 
 
 def names_of(kind: str) -> set[str]:

@@ -14,8 +14,8 @@ from kubectl_gpufence.doctor.facts import read_namespace
 from kubectl_gpufence.explain.story import Event, read_events
 from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.scene import by_node, named, see_node, silent_notes
-from tests.builders import container, gpushare, pod
-from tests.unit.plugin.builders import agent, raw_node, raw_pod, seen_node, seen_pod, snapshot
+from tests.support.builders import container, gpushare, pod
+from tests.support.plugin import agent, raw_node, raw_pod, seen_node, seen_pod, snapshot
 
 
 def test_the_webhooks_limit_counts_before_our_own() -> None:

@@ -20,10 +20,10 @@ from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.report import owners, report_json, since
 from kubectl_gpufence.table import Look
 from kubectl_gpufence.top import cards, nodes, pods
-from tests.builders import container as pod_container
-from tests.builders import gpushare
 from tests.golden.plugin.cases import explained, odd, odd_cards, reported, silent
-from tests.unit.plugin.builders import (
+from tests.support.builders import container as pod_container
+from tests.support.builders import gpushare
+from tests.support.plugin import (
     agent,
     pod_row,
     raw_pod,

@@ -11,7 +11,7 @@ import pytest
 from gpufence import names
 from gpufence.candidates import candidate_nodes, choices
 from gpufence.pods import read_pod
-from tests.builders import card, container, gpushare, node, pod
+from tests.support.builders import card, container, gpushare, node, pod
 from tests.unit.webhook.builders import T4, gpu_node
 from webhook.fleet import Fleet
 

@@ -11,7 +11,7 @@ import pytest
 
 from gpufence import names
 from gpufence.mode import Mode
-from tests.builders import gpushare, pod
+from tests.support.builders import gpushare, pod
 from tests.unit.webhook.builders import (
     POLICY,
     annotation,

@@ -12,7 +12,8 @@ from gpufence import names
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.plan import read_plan, write_plan
-from tests.builders import card, container, gpushare, node, pod, sidecar
+from tests.support.builders import card, container, gpushare, node, pod, sidecar
+from tests.support.vectors import Vector, vectors
 from tests.unit.webhook.builders import (
     NO_CARD,
     POLICY,
@@ -23,7 +24,6 @@ from tests.unit.webhook.builders import (
     rewritten,
     variables,
 )
-from tests.vectors import Vector, vectors
 from webhook.fleet import Fleet
 from webhook.policy import Policy
 from webhook.rewrite import Refusal, Rewrite, Unchanged

@@ -11,7 +11,7 @@ import pytest
 from gpufence import names
 from gpufence.dialects import Dialect
 from gpufence.mode import Mode
-from tests.builders import container, pod
+from tests.support.builders import container, pod
 from tests.unit.webhook.builders import POLICY, rewritten
 from webhook.policy import Toleration
 

@@ -12,7 +12,7 @@ import pytest
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.plan import Done
-from tests.builders import gpushare, pod
+from tests.support.builders import gpushare, pod
 from tests.unit.webhook.builders import NO_CARD, decide, environment, rewritten, variables
 from webhook.rewrite import Rewrite, Unchanged
 

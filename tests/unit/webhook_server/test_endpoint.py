@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.webhook_server.builders import encoded, review
+from tests.support.reviews import encoded, review
 from webhook.account import Account
 from webhook.endpoint import MOST_BODY_BYTES, Endpoint
 from webhook.logs import LineLog

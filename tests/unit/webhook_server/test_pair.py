@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from tests.http.webhook.authority import Authority, Leaf, write_files, write_secret
+from tests.support.authority import Authority, Leaf, write_files, write_secret
 from webhook.tls import CertificateWatch, PairError, read_certificate
 from webhook.tls.pair import Pair, read_pair
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.webhook_server.builders import binding_review, encoded, pod, review
+from tests.support.reviews import binding_review, encoded, pod, review
 from webhook.outcome import Subject
 from webhook.review import (
     BINDINGS,

@@ -14,17 +14,17 @@ from gpufence import names
 from gpufence.cards import write_cards
 from gpufence.mode import Mode
 from kube import Backoff, WatchSettings
-from tests.builders import card, gpushare, node, node_cards
-from tests.builders import pod as raw_pod
 from tests.http.kube.builders import client_of, status
-from tests.http.kube.server import reply, watch
-from tests.integration.controlplane.observing import eventually
+from tests.support.api_server import reply, watch
+from tests.support.builders import card, gpushare, node, node_cards
+from tests.support.builders import pod as raw_pod
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kube import JsonObject
-    from tests.http.kube.server import Answer, ApiServer, Exchange
+    from tests.support.api_server import Answer, ApiServer, Exchange
 
 NODE: Final = "node-1"
 PODS: Final = "/api/v1/pods"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.http.agent.cluster.builders import script
-from tests.http.kube.server import ApiServer
+from tests.support.api_server import ApiServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,11 +24,11 @@ from tests.http.agent.cluster.builders import (
     refusal,
     verdict,
 )
-from tests.http.kube.server import cut, hang, reply
+from tests.support.api_server import cut, hang, reply
 
 if TYPE_CHECKING:
-    from tests.http.kube.server import Answer as Reply
-    from tests.http.kube.server import ApiServer
+    from tests.support.api_server import Answer as Reply
+    from tests.support.api_server import ApiServer
 
 EVICTION = f"POST {POD}/eviction"
 DELETION = f"DELETE {POD}"

@@ -30,12 +30,12 @@ from tests.http.agent.cluster.builders import (
     this_node,
     wait_for,
 )
-from tests.http.kube.server import cut, reply
+from tests.support.api_server import cut, reply
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.http.kube.server import ApiServer
+    from tests.support.api_server import ApiServer
 
 FORBIDDEN = refusal(403, "Forbidden")
 

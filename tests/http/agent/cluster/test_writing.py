@@ -25,10 +25,10 @@ from tests.http.agent.cluster.builders import (
     this_node,
     wait_for,
 )
-from tests.http.kube.server import cut, hang, reply, watch
+from tests.support.api_server import cut, hang, reply, watch
 
 if TYPE_CHECKING:
-    from tests.http.kube.server import ApiServer
+    from tests.support.api_server import ApiServer
 
 EVENTS = f"{NAMESPACE}/events"
 CREATED = f"POST {EVENTS}"

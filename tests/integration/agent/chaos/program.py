@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
 
-    from tests.integration.agent.program.process import AgentProcess, Line
+    from tests.support.agent.process import AgentProcess, Line
 
 PATIENCE_SECONDS = 30.0
 CHILD = "agent.nvml"

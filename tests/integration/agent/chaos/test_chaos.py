@@ -24,7 +24,7 @@ from tests.integration.agent.chaos.promise import findings
 from tests.integration.agent.chaos.spans import Span
 from tests.integration.agent.chaos.stage import CARDS, PROMISE, staged
 from tests.integration.agent.chaos.weather import long_program, short_program
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from tests.integration.agent.chaos.play import Plan

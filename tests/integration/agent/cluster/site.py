@@ -27,8 +27,8 @@ from kube import (
     core,
     group,
 )
-from tests.builders import card, gpushare, node_cards
-from tests.integration.controlplane.observing import eventually
+from tests.support.builders import card, gpushare, node_cards
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,7 +18,7 @@ from agent.model.decision import Action
 from gpufence import names
 from kube import ForbiddenError, PatchType, core, group
 from tests.integration.agent.cluster.site import FOLDER, known, verdict, wait_for
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,8 +12,8 @@ from gpufence.cards import NodeCards, read_cards
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from kube import PatchType, core
-from tests.builders import T4_BYTES, card, container, node_cards
 from tests.integration.agent.cluster.site import CARDS, known, wait_for
+from tests.support.builders import T4_BYTES, card, container, node_cards
 
 if TYPE_CHECKING:
     from agent.cluster import AgentCluster

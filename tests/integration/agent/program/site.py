@@ -15,9 +15,9 @@ import yaml
 from gpufence import names
 from kube import NotFoundError, core
 from simulator.nvml.client import environment
-from tests.integration.agent.program.process import AgentProcess
-from tests.integration.controlplane.observing import eventually
 from tests.integration.node.cluster import Ground, pod, workload
+from tests.support.agent.process import AgentProcess
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from kube import Client

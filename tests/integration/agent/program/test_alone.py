@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from simulator.nvml.client import environment
 from simulator.nvml.state import State
-from tests.integration.agent.program.process import AgentProcess
-from tests.integration.controlplane.observing import eventually
-from tests.processes import LOOPBACK
+from tests.support.agent.process import AgentProcess
+from tests.support.observing import eventually
+from tests.support.processes import LOOPBACK
 
 if TYPE_CHECKING:
     from pathlib import Path

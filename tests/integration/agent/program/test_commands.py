@@ -15,8 +15,8 @@ from gpufence.snapshot import read_snapshot
 from simulator.nvml.codes import Code
 from simulator.nvml.faults import Fault
 from tests.integration.agent.program.site import WITHIN, fenced_pod, place
-from tests.integration.controlplane.observing import eventually
-from tests.processes import PATIENCE_SECONDS, inherited
+from tests.support.observing import eventually
+from tests.support.processes import PATIENCE_SECONDS, inherited
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from tests.integration.agent.program.site import (
     place,
     wait_until_gone,
 )
-from tests.integration.controlplane.observing import eventually
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import Action
-from tests.integration.agent.program.process import QUICK
 from tests.integration.agent.program.site import (
     OVER,
     WITHIN,
@@ -22,7 +21,8 @@ from tests.integration.agent.program.site import (
     place,
     wait_until_gone,
 )
-from tests.integration.controlplane.observing import eventually
+from tests.support.agent.process import QUICK
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from simulator.controlplane import ControlPlane

@@ -12,8 +12,8 @@ from agent.check.cards import check_cards
 from agent.check.finding import Finding, State
 from agent.model.sample import CardSample, Sample
 from agent.nvml.settings import SamplerSettings
-from tests.unit.agent.builders import CARDS, card_sample, occupant
-from tests.unit.agent.loop.node import Processes
+from tests.support.agent.builders import CARDS, card_sample, occupant
+from tests.support.agent.node import Processes
 
 LIVING = Processes({7: occupant(7, None, None)})
 

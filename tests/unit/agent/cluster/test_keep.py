@@ -15,9 +15,9 @@ from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.plan import Plan, write_plan
-from tests.builders import gpushare, node, pod, sidecar
-from tests.unit.agent.builders import CARDS
-from tests.vectors import Vector, vectors
+from tests.support.agent.builders import CARDS
+from tests.support.builders import gpushare, node, pod, sidecar
+from tests.support.vectors import Vector, vectors
 
 LONG = "x" * 10_000
 

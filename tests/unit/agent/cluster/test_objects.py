@@ -12,7 +12,7 @@ from agent.cluster.objects import Written, deletion, event, event_patch, evictio
 from agent.events import Notice, Regarding
 from agent.events.notice import about_node
 from gpufence import names
-from tests.unit.agent.builders import pod
+from tests.support.agent.builders import pod
 
 NOW = "2026-01-02T03:04:05Z"
 POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")

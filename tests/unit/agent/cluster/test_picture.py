@@ -14,7 +14,7 @@ from agent.cluster.settings import ClusterSettings
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import MIB
-from tests.builders import card, gpushare, node, node_cards, pod
+from tests.support.builders import card, gpushare, node, node_cards, pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from gpufence.cards import NodeCards, write_cards
 from gpufence.dialects import Units
 from gpufence.nodes import read_node
 from gpufence.quantity import GIB, MIB
-from tests.builders import T4_BYTES, card, node, node_cards
+from tests.support.builders import T4_BYTES, card, node, node_cards
 
 SEEN = node_cards(card(0), card(1))
 T4_MIB = T4_BYTES // MIB

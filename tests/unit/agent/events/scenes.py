@@ -12,7 +12,7 @@ from agent.model.decision import (
 )
 from agent.model.use import CardUse, PodUse, ProcessUse
 from gpufence.quantity import GIB
-from tests.unit.agent.builders import CARDS, LIMIT, memory, pod
+from tests.support.agent.builders import CARDS, LIMIT, memory, pod
 
 if TYPE_CHECKING:
     from agent.events import Notice

@@ -24,7 +24,7 @@ from agent.model.decision import (
 from agent.model.use import PodUse
 from gpufence import names
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import LIMIT, controller, pod
+from tests.support.agent.builders import LIMIT, controller, pod
 from tests.unit.agent.events.scenes import REMEDY, card, process, text, use, verdict
 
 

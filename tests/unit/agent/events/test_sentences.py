@@ -20,7 +20,7 @@ from agent.model.decision import (
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import pod
+from tests.support.agent.builders import pod
 from tests.unit.agent.events.scenes import HELD, REMEDY, card, process, text, verdict
 
 

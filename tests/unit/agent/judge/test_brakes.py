@@ -9,7 +9,8 @@ import pytest
 from agent.model.decision import Brake, Outcome
 from agent.model.policy import Policy
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import pod
+from tests.support.agent.builders import pod
+from tests.support.agent.world import Act, World
 from tests.unit.agent.judge.scenes import (
     OVER,
     WITHIN,
@@ -17,7 +18,6 @@ from tests.unit.agent.judge.scenes import (
     settled,
     violators,
 )
-from tests.unit.agent.world import Act, World
 
 
 def test_two_offenders() -> None:

@@ -10,14 +10,14 @@ from agent.judge import Answer
 from agent.model.decision import Outcome
 from agent.model.policy import Budgets, Policy
 from gpufence.quantity import MIB
-from tests.unit.agent.builders import pod
+from tests.support.agent.builders import pod
+from tests.support.agent.world import Act
 from tests.unit.agent.judge.scenes import (
     OVER,
     SLIGHTLY,
     WITHIN,
     settled,
 )
-from tests.unit.agent.world import Act
 
 
 def test_last_resort_kill() -> None:

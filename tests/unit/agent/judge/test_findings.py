@@ -12,10 +12,10 @@ from agent.model.memory import NO_REFUSALS, Refusals
 from agent.model.pod import Cap, PodLimit
 from agent.model.policy import Policy
 from gpufence.quantity import GIB, MIB
-from tests.builders import T4_BYTES
-from tests.unit.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.world import World
+from tests.support.builders import T4_BYTES
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled
-from tests.unit.agent.world import World
 
 UUID = CARDS[0].uuid
 

@@ -10,13 +10,13 @@ from agent.model.decision import Outcome
 from agent.model.pod import PodLimit
 from agent.model.policy import EvictWhen, Policy
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import CARDS, LIMIT, controller, pod
+from tests.support.agent.builders import CARDS, LIMIT, controller, pod
+from tests.support.agent.world import Act
 from tests.unit.agent.judge.scenes import (
     OVER,
     SLIGHTLY,
     settled,
 )
-from tests.unit.agent.world import Act
 
 
 def test_job_pod() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from agent.judge.offenders import MOST_REMEMBERED, hold_seconds, offended
 from agent.model.policy import Policy
-from tests.unit.agent.builders import controller, pod
+from tests.support.agent.builders import controller, pod
+from tests.support.agent.world import Act
 from tests.unit.agent.judge.scenes import (
     OVER,
     SLIGHTLY,
     settled,
 )
-from tests.unit.agent.world import Act
 
 
 @pytest.mark.parametrize(("before", "expected"), [(0, 30), (1, 60), (2, 300), (3, 1800), (9, 1800)])

@@ -67,10 +67,10 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from kube import ServerError
 from kube.errors import Failure
-from tests.builders import pod as raw_pod
-from tests.unit.agent.builders import CARDS, container_id, pod
+from tests.support.agent.builders import CARDS, container_id, pod
+from tests.support.agent.world import Act
+from tests.support.builders import pod as raw_pod
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled
-from tests.unit.agent.world import Act
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode

@@ -15,7 +15,7 @@ from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import CARDS, card_sample, pod, process_of, uses
+from tests.support.agent.builders import CARDS, card_sample, pod, process_of, uses
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from agent.model.memory import Memory
 from agent.model.pod import PodLimit
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.world import Act, World
 from tests.unit.agent.judge.scenes import (
     OVER,
     WITHIN,
     settled,
 )
-from tests.unit.agent.world import Act, World
 
 
 def test_over_for_the_hold() -> None:

@@ -12,9 +12,9 @@ from agent.model.decision import Action, Outcome, Verdict
 from agent.model.pod import pods_on_node
 from gpufence import names
 from gpufence.quantity import GIB, MIB
-from tests.integration.controlplane.observing import eventually
-from tests.unit.agent.builders import CARDS, LIMIT, pod
-from tests.unit.agent.loop.node import QUICK, ApiServer, Clock, Node, running
+from tests.support.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.node import QUICK, ApiServer, Clock, Node, running
+from tests.support.observing import eventually
 
 OVER = LIMIT + 300 * MIB
 EVICT = ("evict", "accepted")

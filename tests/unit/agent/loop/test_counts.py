@@ -9,7 +9,7 @@ from agent.model.decision import Decision, Outcome, Verdict
 from agent.model.memory import Bucket, Memory, PodMemory, Watch
 from agent.model.use import CardUse
 from gpufence.mode import Mode
-from tests.unit.agent.builders import CARDS, pod
+from tests.support.agent.builders import CARDS, pod
 
 CARD = CardUse(CARDS[0], None, 0.0, mps=False, pods={}, processes=(), unattributed_bytes=None)
 

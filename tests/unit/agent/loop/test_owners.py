@@ -13,7 +13,7 @@ from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import LIMIT, card_sample, controller, pod, process_of, uses
+from tests.support.agent.builders import LIMIT, card_sample, controller, pod, process_of, uses
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agent.loop.trouble import NO_TROUBLES, troubled
 from agent.model.sample import CardSample, Sample
 from gpufence import names
-from tests.unit.agent.builders import CARDS, card_sample, memory
+from tests.support.agent.builders import CARDS, card_sample, memory
 
 FINE = Sample(0.0, (card_sample(0, {}), card_sample(1, {})))
 

@@ -12,11 +12,11 @@ import pytest
 from agent.loop.moment import Moment
 from agent.metrics import page
 from agent.model.about import About
-from tests.golden.agent.scene import ABOUT, blinded, busy_moment
-from tests.unit.agent.builders import pod
-from tests.unit.agent.loop.node import Node
+from tests.support.agent.builders import pod
+from tests.support.agent.node import Node
+from tests.support.agent.scene import ABOUT, blinded, busy_moment
+from tests.support.sources import ROOT
 from tests.unit.agent.metrics.lint import problems
-from tests.unit.house.sources import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from agent.nvml.protocol import Counted
 from agent.nvml.session import Session
-from tests.unit.agent.nvml.builders import COUNT, SETTINGS, Script, look, looked
+from tests.support.agent.nvml import COUNT, SETTINGS, Script, look, looked
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from agent.nvml.faults import Code
 from agent.nvml.listing import UNCHARGED_BYTES, Listing, Pace, list_is_due, new_listing
 from agent.nvml.protocol import Failure
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.nvml.builders import listed, memory
+from tests.support.agent.nvml import listed, memory
 
 PACE = Pace(interval_seconds=1.0, list_seconds=10.0, moved_bytes=64 * MIB)
 NOW = 100.0

@@ -21,7 +21,7 @@ from agent.nvml.protocol import (
     write_question,
 )
 from gpufence.errors import InvalidError, UnknownVersionError
-from tests.unit.agent.nvml.builders import LOST, cut, listed, looked, memory
+from tests.support.agent.nvml import LOST, cut, listed, looked, memory
 
 GOOD_CARD = {"uuid": "GPU-0", "model": "T4", "memory": [1, 2, 3, None]}
 ANSWERS: list[tuple[Ask, Answer]] = [

@@ -12,7 +12,7 @@ import pytest
 from agent.nvml.faults import Code
 from agent.nvml.protocol import Counted, Failure, Opened, Question
 from agent.nvml.session import MOST_STUCK
-from tests.unit.agent.nvml.builders import (
+from tests.support.agent.nvml import (
     COUNT,
     CRASH,
     HANG,
@@ -24,7 +24,7 @@ from tests.unit.agent.nvml.builders import (
 
 if TYPE_CHECKING:
     from agent.nvml.session import Session
-    from tests.unit.agent.nvml.builders import Script
+    from tests.support.agent.nvml import Script
 
 
 @pytest.mark.parametrize("harm", [HANG, CRASH])

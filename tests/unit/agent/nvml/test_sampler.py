@@ -14,7 +14,7 @@ from agent.nvml.protocol import Ask, Counted, Failure, Question
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.nvml.builders import (
+from tests.support.agent.nvml import (
     COUNT,
     CRASH,
     HANG,

@@ -8,7 +8,7 @@ from agent.model.sample import CardMemory
 from agent.nvml.protocol import UNNAMED, Failure, Looked
 from agent.nvml.sights import Sights, sights
 from gpufence.cards import Card, Instance
-from tests.unit.agent.nvml.builders import LOST, TOTAL, cut, looked, memory, seen
+from tests.support.agent.nvml import LOST, TOTAL, cut, looked, memory, seen
 
 WHY = "the card has fallen off the bus"
 

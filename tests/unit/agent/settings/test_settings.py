@@ -25,7 +25,7 @@ from agent.settings import (
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
 from gpufence.settings import Reader
-from tests.unit.house.sources import ROOT
+from tests.support.sources import ROOT
 
 ROWS = (*POLICY, *DAMPING, *SAMPLER)
 ALL_HELP = HELP | POLICY_HELP | DAMPING_HELP | SAMPLER_HELP

@@ -15,9 +15,9 @@ from agent.model.pod import Cap, pods_on_node
 from agent.model.use import PodUse, ProcessUse
 from agent.snapshot import snapshot_of
 from gpufence.quantity import GIB
-from tests.golden.agent.scene import ABOUT, busy_moment
-from tests.unit.agent.builders import pod
-from tests.unit.agent.loop.node import Node
+from tests.support.agent.builders import pod
+from tests.support.agent.node import Node
+from tests.support.agent.scene import ABOUT, busy_moment
 
 AT = "2026-01-02T03:05:06Z"
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.status.pages import Page, answer, health_page
 from agent.status.request import Request, said
-from tests.unit.agent.loop.node import Clock
+from tests.support.agent.node import Clock
 
 PAGES = {"/healthz": lambda: said(HTTPStatus.OK, "ok"), "/metrics": health_page(lambda: "stuck")}
 

@@ -9,7 +9,7 @@ import pytest
 from gpufence import names
 from gpufence.dialects import Amount, Undeclared
 from gpufence.quantity import GIB
-from tests.builders import container, gpushare, pod
+from tests.support.builders import container, gpushare, pod
 from tests.unit.gpufence.dialects.declared import said, unreadable
 
 

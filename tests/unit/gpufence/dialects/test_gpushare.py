@@ -8,7 +8,7 @@ import pytest
 
 from gpufence.dialects import Dialect, Sum, Units
 from gpufence.quantity import GIB, MIB
-from tests.builders import gpushare, pod
+from tests.support.builders import gpushare, pod
 from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
 
 

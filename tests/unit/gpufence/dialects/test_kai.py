@@ -8,7 +8,7 @@ import pytest
 
 from gpufence.dialects import Dialect, Undeclared
 from gpufence.quantity import MIB
-from tests.builders import T4_BYTES, container, pod
+from tests.support.builders import T4_BYTES, container, pod
 from tests.unit.gpufence.dialects.declared import amounts, declared, said, unreadable
 
 

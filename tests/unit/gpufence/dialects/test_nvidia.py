@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from gpufence.dialects import Dialect, Units
-from tests.builders import T4_BYTES, container, pod
+from tests.support.builders import T4_BYTES, container, pod
 from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
 
 GPU = "nvidia.com/gpu"

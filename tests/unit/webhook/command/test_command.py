@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from gpufence.errors import GpufenceError
-from tests.builders import container, gpushare, pod
+from tests.support.builders import container, gpushare, pod
 from webhook.command import main
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gpufence.dialects import Units
 from gpufence.limits import Place
 from gpufence.quantity import GIB, MIB, read_bytes
 
-_FILE = Path(__file__).parent / "data" / "pods.json"
+_FILE = Path(__file__).parents[1] / "data" / "pods.json"
 _UNITS = {"GiB": GIB, "MiB": MIB, None: None}
 
 

@@ -8,7 +8,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     *("gpufence", "kube", "service"),
     *("webhook", "agent", "certs", "kubectl_gpufence", "simulator"),

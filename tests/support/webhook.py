@@ -7,7 +7,7 @@ from __future__ import annotations
 import http.client
 from typing import TYPE_CHECKING
 
-from tests.processes import LOOPBACK, PATIENCE_SECONDS, ServingProcess
+from tests.support.processes import LOOPBACK, PATIENCE_SECONDS, ServingProcess
 
 if TYPE_CHECKING:
     import signal

@@ -7,8 +7,8 @@ from __future__ import annotations
 import http.client
 
 from gpufence.snapshot import Snapshot, read_snapshot
-from tests.integration.controlplane.observing import eventually
-from tests.processes import LOOPBACK, PATIENCE_SECONDS, Line, ServingProcess
+from tests.support.observing import eventually
+from tests.support.processes import LOOPBACK, PATIENCE_SECONDS, Line, ServingProcess
 
 __all__ = ["QUICK", "AgentProcess", "Line"]
 

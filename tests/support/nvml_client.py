@@ -37,7 +37,7 @@ class Client:
         self, state: Path, variant: str = CURRENT, *, init: bool = True, prefix: Sequence[str] = ()
     ) -> None:
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "tests.contract.nvml.child"],
+            [*prefix, sys.executable, "-m", "tests.support.nvml_child"],
             env={**os.environ, **environment(state, variant)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

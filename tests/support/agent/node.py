@@ -14,8 +14,8 @@ from agent.loop import Hands, Loop, Ports, Rules
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
 from agent.model.sample import Sample
-from tests.integration.controlplane.observing import eventually
-from tests.unit.agent.builders import card_sample, process_of
+from tests.support.agent.builders import card_sample, process_of
+from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

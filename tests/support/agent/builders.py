@@ -12,7 +12,7 @@ from agent.model.pod import Controller, PodLimit, PodOnNode, pods_on_node
 from agent.model.sample import CardMemory, CardSample, GpuProcess, ProcessList, Sample
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
-from tests.builders import T4_BYTES, card
+from tests.support.builders import T4_BYTES, card
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.threads import PatientServer, Serving
+from tests.support.threads import PatientServer, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

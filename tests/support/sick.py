@@ -11,7 +11,7 @@ from gpufence import names
 from kubectl_gpufence.doctor.facts import Asked, Facts, Namespace
 from kubectl_gpufence.doctor.webhook import HOOKS, POLICIES
 from kubectl_gpufence.pods import see_pod
-from tests.unit.plugin.builders import (
+from tests.support.plugin import (
     agent,
     card_row,
     raw_pod,

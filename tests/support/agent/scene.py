@@ -12,8 +12,8 @@ from agent.model.about import About
 from agent.model.pod import Cap
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.unit.agent.builders import LIMIT, controller, occupant, pod
-from tests.unit.agent.loop.node import running
+from tests.support.agent.builders import LIMIT, controller, occupant, pod
+from tests.support.agent.node import running
 
 if TYPE_CHECKING:
     from agent.loop import Moment

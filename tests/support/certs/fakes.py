@@ -19,7 +19,7 @@ from certs.ports import Endpoint, Served, World
 from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION
 from kube import Failure, Listing, PatchType, core, group
 from kube.errors import error_for
-from tests.unit.certs.builders import NAMES, configuration
+from tests.support.certs.builders import NAMES, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

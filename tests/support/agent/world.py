@@ -15,8 +15,8 @@ from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
 from agent.model.sample import Sample
-from tests.builders import T4_BYTES
-from tests.unit.agent.builders import card_sample, process_of
+from tests.support.agent.builders import card_sample, process_of
+from tests.support.builders import T4_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from certs.material import Facts, Unreadable
 from certs.renewal import Keep, Reason, days_left, decide, examine
+from gpufence.text import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from certs.inject import Trust
     from certs.material import Stored
 
@@ -55,7 +54,7 @@ def status_of(
         isinstance(item, Facts) and days_left(item, now) <= SOON_DAYS
         for item in (stored.ca, stored.leaf)
     )
-    table = "\n".join([*_table(rows), due, *trust.notes])
+    table = "\n".join([*aligned(rows), due, *trust.notes])
     return Status(table, alarming=broken or soon or not all(trusted))
 
 
@@ -71,11 +70,3 @@ def _row(what: str, found: Facts | Unreadable | None, now: float) -> tuple[str, 
 
 def _day(moment: float) -> str:
     return dt.datetime.fromtimestamp(moment, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]

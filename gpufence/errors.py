@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpufence.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -33,7 +35,7 @@ class Problem(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        return _printable(f"{self.field}: {shown(self.value)} {self.reason}; {self.remedy}")
+        return printable(f"{self.field}: {shown(self.value)} {self.reason}; {self.remedy}")
 
 
 def shown(value: object) -> str:
@@ -41,13 +43,7 @@ def shown(value: object) -> str:
     Quote a value for a person, on one line and short, whatever somebody put into it.
     """
     text = value if isinstance(value, str) else repr(value)
-    if len(text) > SHOWN_CHARACTERS:
-        text = f"{text[:SHOWN_CHARACTERS]}..."
-    return f'"{_printable(text)}"'
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return f'"{printable(text, SHOWN_CHARACTERS)}"'
 
 
 class GpufenceError(Exception):

@@ -17,6 +17,8 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import TimeoutError as SlowError
 
+from gpufence.text import printable
+
 _SHOWN_CHARACTERS = 200
 
 
@@ -55,5 +57,4 @@ def _cause(error: object) -> str:
     while isinstance(error, HTTPError) and error.args and isinstance(error.args[-1], Exception):
         error = error.args[-1]
     text = str(error.strerror or error) if isinstance(error, OSError) else ""
-    line = "".join(char for char in text if char.isprintable())
-    return line[:_SHOWN_CHARACTERS] or type(error).__name__
+    return printable(text, _SHOWN_CHARACTERS) or type(error).__name__

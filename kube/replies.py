@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from gpufence.text import printable
 from kube.errors import BadReplyError, Failure, ReplyError, error_for
 
 if TYPE_CHECKING:
@@ -122,5 +123,4 @@ def _seconds(value: object) -> float | None:
 def _excerpt(value: object, limit: int = _EXCERPT_CHARACTERS) -> str:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
     line = " ".join(text[: 2 * limit].split())
-    shown = "".join(char if char.isprintable() else "?" for char in line)
-    return shown if len(shown) <= limit else f"{shown[:limit]}..."
+    return printable(line, limit)

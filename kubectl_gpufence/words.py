@@ -8,36 +8,45 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpufence.quantity import MIB, write_bytes
+from gpufence.quantity import write_bytes
+from gpufence.text import duration, limit_mebibytes, mebibytes, printable
 
 UNKNOWN: Final = "?"
 NOT_THERE: Final = "-"
 
-_MINUTE = 60
-_HOUR = 60 * _MINUTE
-_DAY = 24 * _HOUR
-_STEPS = ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "m"), (_MINUTE, "m", 1, "s"))
+__all__ = [
+    "NOT_THERE",
+    "UNKNOWN",
+    "allowed",
+    "counted",
+    "duration",
+    "exact",
+    "held",
+    "percent",
+    "safe",
+    "total",
+]
 
 
 def safe(text: str) -> str:
     """
     Make somebody's text harmless to a terminal: one line, no control characters.
     """
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return printable(text)
 
 
 def held(amount: int | None, *, none: str = UNKNOWN) -> str:
     """
     Write what is held in whole MiB, rounded up: over a limit must not read as equal to it.
     """
-    return none if amount is None else f"{-(-amount // MIB)}Mi"
+    return mebibytes(amount, unit="Mi", unknown=none)
 
 
 def allowed(amount: int | None, *, none: str = NOT_THERE) -> str:
     """
     Write what may be held in whole MiB, rounded down.
     """
-    return none if amount is None else f"{amount // MIB}Mi"
+    return limit_mebibytes(amount, unit="Mi", unknown=none)
 
 
 def exact(amount: int | None) -> str | None:
@@ -45,18 +54,6 @@ def exact(amount: int | None) -> str | None:
     Write an amount for programs: a quantity without any rounding, None where nobody knows it.
     """
     return None if amount is None else write_bytes(amount, largest="Mi")
-
-
-def duration(seconds: float) -> str:
-    """
-    Write a time in its two largest units: 12s, 3m20s, 2h5m, 3d4h.
-    """
-    whole = max(int(seconds), 0)
-    for step, unit, next_step, next_unit in _STEPS:
-        if whole >= step:
-            rest = whole % step // next_step
-            return f"{whole // step}{unit}" + (f"{rest}{next_unit}" if rest else "")
-    return f"{whole}s"
 
 
 def percent(used: int | None, limit: int | None) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpufence.text import printable
+
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode
 
@@ -63,9 +65,7 @@ def one_line(text: str) -> str:
     """
     Make a message printable, one line and short enough, whatever names went into it.
     """
-    plain = text
-    if not text.isprintable():
-        plain = "".join(char if char.isprintable() else "?" for char in text)
+    plain = printable(text)
     if len(plain) <= MOST_CHARACTERS:
         return plain
     return f"{plain[: MOST_CHARACTERS - 3]}..."

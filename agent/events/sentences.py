@@ -10,20 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.events.notice import Notice, about_node, about_pod, one_line
-from agent.events.words import (
-    card_words,
-    clipped,
-    holds,
-    limit_mebibytes,
-    listed,
-    mebibytes,
-    processes,
-    seconds,
-    where,
-)
+from agent.events.words import card_words, clipped, holds, listed, processes, where
 from agent.model.decision import Outcome
 from gpufence import names
 from gpufence.mode import Mode
+from gpufence.text import limit_mebibytes, mebibytes, minutes
 
 if TYPE_CHECKING:
     from agent.model.decision import Brake, CardFinding, ContainerExcess, Ineffective, Verdict
@@ -145,7 +136,7 @@ def nvml_unavailable(node: str, trouble: str, stale_seconds: float) -> Notice:
     return _on_node(
         names.NVML_UNAVAILABLE,
         node,
-        f"GPU memory has not been measured for {seconds(stale_seconds)}: {clipped(trouble)}; "
+        f"GPU memory has not been measured for {minutes(stale_seconds)}: {clipped(trouble)}; "
         "nobody is evicted meanwhile; see the agent's log and the driver on the node",
     )
 
@@ -154,7 +145,7 @@ def card_unavailable(node: str, card: Card, trouble: str, stale_seconds: float) 
     return _on_node(
         names.NVML_UNAVAILABLE,
         node,
-        f"memory of {card_words(card)} has not been measured for {seconds(stale_seconds)}: "
+        f"memory of {card_words(card)} has not been measured for {minutes(stale_seconds)}: "
         f"{clipped(trouble)}; nobody on it is evicted meanwhile; see nvidia-smi on the node",
         topic=card.uuid,
     )
@@ -164,7 +155,7 @@ def cards_unidentified(node: str, trouble: str, stale_seconds: float) -> Notice:
     return _on_node(
         names.NVML_UNAVAILABLE,
         node,
-        f"cards of this node have not said which ones they are for {seconds(stale_seconds)}: "
+        f"cards of this node have not said which ones they are for {minutes(stale_seconds)}: "
         f"{clipped(trouble)}; nobody on them is seen or evicted; see nvidia-smi on the node",
         topic="unidentified",
     )
@@ -185,7 +176,7 @@ def _held(verdict: Verdict) -> str:
     return (
         f"{holds(verdict)} {mebibytes(held)} on {where(verdict)}, "
         f"the pod's limit is {limit_mebibytes(verdict.limit_bytes)}, "
-        f"over for {seconds(verdict.over_seconds)} by {processes(verdict)}"
+        f"over for {minutes(verdict.over_seconds)} by {processes(verdict)}"
     )
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpufence.quantity import MIB
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,28 +14,6 @@ if TYPE_CHECKING:
 
 MOST_NAMED: Final = 4
 MOST_QUOTED: Final = 240
-_MINUTE = 60
-
-
-def mebibytes(amount: int | None) -> str:
-    """
-    Write whole MiB, rounded up: what is over a limit must not read as equal to it.
-    """
-    return "unknown" if amount is None else f"{-(-amount // MIB)} MiB"
-
-
-def limit_mebibytes(amount: int | None) -> str:
-    """
-    Write whole MiB, rounded down.
-    """
-    return "unknown" if amount is None else f"{amount // MIB} MiB"
-
-
-def seconds(amount: float) -> str:
-    whole = max(int(amount), 0)
-    if whole < 2 * _MINUTE:
-        return f"{whole} s"
-    return f"{whole // _MINUTE} min {whole % _MINUTE} s"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ from kube.faults import explain
             "the connection broke off (Connection reset by peer)",
         ),
         (ProtocolError("x"), "the connection broke off (ProtocolError)"),
-        (ProxyError("x", OSError("Tunnel\nfailed")), "through the proxy: Tunnelfailed"),
+        (ProxyError("x", OSError("Tunnel\nfailed")), "through the proxy: Tunnel?failed"),
         (ProxyError("x", OSError()), "through the proxy: OSError"),
         (DecodeError("<object at 0x7f>"), "DecodeError"),
     ],

@@ -4,28 +4,8 @@ Amounts, times and names as people read them.
 
 from __future__ import annotations
 
-import pytest
-
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.words import allowed, counted, duration, exact, held, percent, safe, total
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.9, "0s"), (12, "12s"), (60, "1m"), (200, "3m20s"), (7500, "2h5m"), (273_700, "3d4h")],
-)
-def test_times_have_their_two_largest_units(seconds: float, text: str) -> None:
-    """
-    A time is as precise as somebody can use.
-    """
-    assert text == duration(seconds)
-
-
-def test_a_negative_time_is_none() -> None:
-    """
-    Clocks that disagree never make a time negative.
-    """
-    assert "0s" == duration(-5)
+from kubectl_gpufence.words import allowed, counted, exact, held, percent, total
 
 
 def test_what_is_over_a_limit_never_reads_as_equal_to_it() -> None:
@@ -51,23 +31,6 @@ def test_amounts_for_programs_are_exact() -> None:
     A program reads back the very number of bytes.
     """
     assert ("3072Mi", "3221225473") == (exact(3 * GIB), exact(3 * GIB + 1))
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a\x1b[31mb", "a?[31mb"),
-        ("a\nb", "a?b"),
-        ("\u202egpj", "?gpj"),
-        ("\ud800", "?"),
-        ("ü", "ü"),
-    ],
-)
-def test_names_cannot_steer_a_terminal(text: str, shown: str) -> None:
-    """
-    Control characters, line ends and marks that turn text around are question marks.
-    """
-    assert shown == safe(text)
 
 
 def test_nouns_follow_their_number() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agent.events import notices, notices_of, sentences
 from agent.events.notice import MOST_CHARACTERS
-from agent.events.words import listed, seconds
+from agent.events.words import listed
 from agent.judge import Answer, Result
 from agent.model.decision import (
     Brake,
@@ -155,10 +155,9 @@ def test_one_container() -> None:
     assert "by 1 process (PID 7)" in text(sentences.evicted(verdict(use=one)))
 
 
-def test_lists_and_times() -> None:
+def test_long_lists() -> None:
     """
-    Long lists are counted, long times are in minutes.
+    What does not fit into a sentence is counted.
     """
     assert "a, b, c, d" == listed(list("abcd"))
     assert "a, b, c, d and 2 more" == listed(list("abcdef"))
-    assert ["0 s", "119 s", "2 min 0 s"] == [seconds(item) for item in (-1, 119.9, 120)]

@@ -40,6 +40,7 @@ static: $(READY)
 
 check: static ## format, lint, types, import contracts and unit tests (under a minute)
 	@echo "==> unit tests";       $(PYTEST) -q tests/unit
+	@echo "==> size";             $(BIN)/python -m tests.unit.house figures
 
 test: static ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build

@@ -1,14 +1,21 @@
 """
-Two chores of the Makefile: `lock` renews requirements/, `coverage` holds the figures to the rules.
+Chores of the Makefile: `lock` renews requirements/, `coverage` holds the figures to the rules,
+`figures` prints the size of the tree and of its two walks, `walks` counts those for their test.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
-from tests.support.sources import ROOT, pure_files, shown
+from tests.support.sources import ROOT, files_of_tests, product_files, pure_files, shown
+from tests.unit.house.walks import RECORDED, walks
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROGRAMS = ("webhook", "agent", "certs", "plugin")
 OVERALL_PERCENT = 90
@@ -45,5 +52,38 @@ def coverage() -> int:
     return subprocess.run(exact, cwd=ROOT, check=False).returncode or failed
 
 
+def figures() -> int:
+    """
+    Print what somebody has to read: modules and lines, and the two walks beside their record.
+    """
+    simulator = ROOT / "simulator"
+    product = [path for path in product_files() if simulator not in path.parents]
+    simulated = [path for path in product_files() if simulator in path.parents]
+    for name, files in (
+        ("product", product),
+        ("simulator", simulated),
+        ("tests", files_of_tests()),
+    ):
+        print(f"    {name:12} {len(files):4} modules {sum(map(_lines, files)):7,} lines")
+    for name, walk in walks().items():
+        recorded = RECORDED[name]
+        print(
+            f"    one {name:8} {walk.functions:4} functions in {walk.modules} modules"
+            f" (recorded: {recorded.functions} in {recorded.modules})"
+        )
+    return 0
+
+
+def print_walks() -> int:
+    print(json.dumps(walks()))
+    return 0
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+CHORES = {"lock": lock, "coverage": coverage, "figures": figures, "walks": print_walks}
+
 if __name__ == "__main__":
-    sys.exit({"lock": lock, "coverage": coverage}[sys.argv[1]]())
+    sys.exit(CHORES[sys.argv[1]]())

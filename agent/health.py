@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent.nvml.faults import ends_with_the_container
+from agent.model.sample import NO_TROUBLE, TroubleCode
 
 if TYPE_CHECKING:
     from agent.loop.moment import Moment
@@ -39,8 +39,8 @@ def trouble_of_container(moment: Moment, now: float) -> str:
     """
     Say what this container has lost for good; a driver that hangs or is not loaded is not that.
     """
-    trouble = "" if moment.look is None else moment.look.sample.trouble
+    trouble = NO_TROUBLE if moment.look is None else moment.look.sample.trouble
     since = moment.started_at if moment.measured_at is None else moment.measured_at
-    if now - since <= CONTAINER_SECONDS or not ends_with_the_container(trouble):
+    if now - since <= CONTAINER_SECONDS or trouble.code is not TroubleCode.CONTAINER:
         return ""
     return f"no card can be read for {now - since:.0f} s, and a new container may: {trouble}"

@@ -35,14 +35,14 @@ def check_cards(cards: Cards, settings: SamplerSettings, processes: Processes) -
 
 def _nvml(sample: Sample) -> Finding:
     if sample.trouble:
-        return missing("NVML", sample.trouble, _NO_NVML)
+        return missing("NVML", sample.trouble.text, _NO_NVML)
     return fine("NVML", f"driver {sample.driver}, cards: {len(sample.cards)}")
 
 
 def _card(item: CardSample, processes: Processes) -> list[Finding]:
     subject = f"card {item.card.index}"
     if item.trouble or item.processes is None:
-        trouble = item.trouble or "its processes cannot be listed"
+        trouble = item.trouble.text or "its processes cannot be listed"
         return [missing(subject, trouble, "nobody on it is evicted; see nvidia-smi on the node")]
     listed = item.processes.processes
     pids = [process.pid for process in listed]

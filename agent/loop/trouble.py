@@ -27,9 +27,9 @@ def troubled(
 
     One trouble of all cards is said once, not once for each card.
     """
-    reasons = {ALL: sample.trouble} if sample.trouble else _of_cards(sample)
+    reasons = {ALL: sample.trouble.text} if sample.trouble else _of_cards(sample)
     if sample.unidentified and not sample.trouble:
-        reasons[UNIDENTIFIED] = "; ".join(sample.unidentified)
+        reasons[UNIDENTIFIED] = "; ".join(map(str, sample.unidentified))
     since = {uuid: before.get(uuid, now) for uuid in reasons}
     cards = {item.card.uuid: item.card for item in sample.cards}
     found = []
@@ -48,7 +48,7 @@ def troubled(
 
 def _of_cards(sample: Sample) -> dict[str, str]:
     return {
-        item.card.uuid: item.trouble or "it does not say how much memory is used"
+        item.card.uuid: item.trouble.text or "it does not say how much memory is used"
         for item in sample.cards
         if item.memory is None or item.processes is None
     }

@@ -5,13 +5,50 @@ PURE. What one look at the cards showed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpufence.cards import Card
+
+
+class TroubleCode(StrEnum):
+    """
+    The reasons on which something is decided; every other one is for people alone.
+    """
+
+    CONTAINER = "container"  # a new container may have what this one has lost
+    UNCHARGED = "uncharged"  # the driver charges memory in use to nobody
+    OTHER = "other"
+
+
+class Trouble(NamedTuple):
+    """
+    Why something cannot be read, with what helps: the code decides, the text is shown.
+
+    Without a text there is none, and it is false.
+    """
+
+    text: str
+    code: TroubleCode = TroubleCode.OTHER
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def of_card(self, index: int) -> Trouble:
+        """
+        Return the same, said of one of several cards.
+        """
+        return self._replace(text=f"card {index}: {self.text}")
+
+
+NO_TROUBLE: Final = Trouble("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +97,7 @@ class CardSample:
     memory: CardMemory | None
     processes: ProcessList | None
     mps: bool = False
-    trouble: str = ""
+    trouble: Trouble = NO_TROUBLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +106,14 @@ class Sample:
     All cards of the node, those that cannot be read included.
 
     `trouble` says why no card at all can be read; the cards are then those that were there before.
-    `unidentified` has a sentence for each card that has never said which one it is.
+    `unidentified` has one for each card that has never said which one it is.
     """
 
     taken_at: float
     cards: tuple[CardSample, ...]
     driver: str = ""
-    trouble: str = ""
-    unidentified: tuple[str, ...] = ()
+    trouble: Trouble = NO_TROUBLE
+    unidentified: tuple[Trouble, ...] = ()
 
 
 def merged(*lists: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:

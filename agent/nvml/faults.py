@@ -7,6 +7,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from agent.model.sample import Trouble, TroubleCode
 from gpufence.errors import shown
 
 if TYPE_CHECKING:
@@ -45,7 +46,13 @@ _ENDING: Final = frozenset(
         Code.LIB_RM_VERSION_MISMATCH,
     }
 )
-_OF_THE_CONTAINER: Final = (Code.OPERATING_SYSTEM, Code.LIB_RM_VERSION_MISMATCH, Code.UNKNOWN)
+_OF_THE_CONTAINER: Final = frozenset(
+    {Code.OPERATING_SYSTEM, Code.LIB_RM_VERSION_MISMATCH, Code.UNKNOWN}
+)
+"""
+What a new container may have that this one has lost: devices that systemd took away, or the library
+of a driver that was replaced.
+"""
 _LASTING: Final = frozenset({Code.NOT_SUPPORTED, Code.NO_PERMISSION, Code.FUNCTION_NOT_FOUND})
 
 _MEANINGS: Final = {
@@ -122,19 +129,14 @@ def lasts(failure: Failure) -> bool:
     return failure.code in _LASTING
 
 
-def sentence(failure: Failure) -> str:
+def trouble_of(failure: Failure) -> Trouble:
     """
-    Say what is wrong and what to do.
+    Return what is wrong and what to do.
     """
     if failure.code is None:
-        return f"{failure.call}: {shown(failure.text)}; update the driver or gpufence"
+        return Trouble(f"{failure.call}: {shown(failure.text)}; update the driver or gpufence")
     reason, remedy = _MEANINGS.get(failure.code, _OTHER)  # type: ignore[call-overload]  # any code
-    return f"{reason} ({failure.call}: code {failure.code}); {remedy}"
-
-
-def ends_with_the_container(trouble: str) -> bool:
-    """
-    Tell, by a sentence of ours, whether a new container may have what this one has lost: devices
-    that systemd took away, or the library of a driver that was replaced.
-    """
-    return any(f": code {code.value});" in trouble for code in _OF_THE_CONTAINER)
+    return Trouble(
+        f"{reason} ({failure.call}: code {failure.code}); {remedy}",
+        TroubleCode.CONTAINER if failure.code in _OF_THE_CONTAINER else TroubleCode.OTHER,
+    )

@@ -7,8 +7,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agent.model.sample import CardMemory, ProcessList, merged
-from agent.nvml.faults import lasts, sentence
+from agent.model.sample import (
+    NO_TROUBLE,
+    CardMemory,
+    ProcessList,
+    Trouble,
+    TroubleCode,
+    merged,
+)
+from agent.nvml.faults import lasts, trouble_of
 from agent.nvml.protocol import Failure, Listed
 from gpufence.quantity import GIB
 
@@ -20,9 +27,10 @@ UNCHARGED_BYTES: Final = GIB
 More memory than a card uses when nobody holds any, beside what is reserved.
 """
 
-_UNCHARGED: Final = (
+_UNCHARGED: Final = Trouble(
     "its memory is in use and the driver charges it to nobody; set hostPID on the agent's pod, or "
-    "look for processes that died without giving memory back"
+    "look for processes that died without giving memory back",
+    TroubleCode.UNCHARGED,
 )
 
 
@@ -49,7 +57,7 @@ class Listing:
     used_bytes: int | None
     processes: ProcessList | None = None
     mps: bool = False
-    trouble: str = ""
+    trouble: Trouble = NO_TROUBLE
     again: bool = False
 
 
@@ -70,19 +78,19 @@ def list_is_due(last: Listing | None, used_bytes: int | None, now: float, pace: 
 
 
 def new_listing(
-    answer: Listed | Failure | str, memory: CardMemory | None, now: float, last: Listing | None
+    answer: Listed | Failure | Trouble, memory: CardMemory | None, now: float, last: Listing | None
 ) -> Listing:
     """
     Record an attempt by its answer, or by the reason why there is none.
     """
     used = None if memory is None else memory.used_bytes
-    if isinstance(answer, str):
+    if isinstance(answer, Trouble):
         return Listing(now, used, trouble=answer, again=True)
     if isinstance(answer, Failure):
-        return Listing(now, used, trouble=sentence(answer), again=not lasts(answer))
+        return Listing(now, used, trouble=trouble_of(answer), again=not lasts(answer))
     processes = merged(answer.compute, answer.graphics, answer.mps)
     if _charges_nobody(processes, memory):
-        first = last is None or last.trouble != _UNCHARGED
+        first = last is None or last.trouble.code is not TroubleCode.UNCHARGED
         return Listing(now, used, mps=bool(answer.mps), trouble=_UNCHARGED, again=first)
     return Listing(now, used, ProcessList(answer.at, processes), mps=bool(answer.mps))
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
-from agent.model.sample import CardSample, Sample
+from agent.model.sample import NO_TROUBLE, CardSample, Sample, Trouble
 from agent.nvml.channel import Child
-from agent.nvml.faults import sentence
+from agent.nvml.faults import trouble_of
 from agent.nvml.listing import Listing, Pace, list_is_due, new_listing
 from agent.nvml.protocol import Ask, Counted, Failure, Listed, Looked, Question
 from agent.nvml.session import Session
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from gpufence.cards import Card
 
 _COUNT: Final = Question(Ask.COUNT)
-_NO_CARDS: Final = (
+_NO_CARDS: Final = Trouble(
     "the driver shows no card; give the agent's pod the runtime class nvidia and "
     "NVIDIA_VISIBLE_DEVICES=all"
 )
-_NOT_CUT: Final = (
+_NOT_CUT: Final = Trouble(
     "every card is in MIG mode and none has an instance; create some with nvidia-smi mig, "
     "or leave the mode"
 )
-_SLOW: Final = "the driver has not answered yet; it is slow, or busy with another program"
+_SLOW: Final = Trouble("the driver has not answered yet; it is slow, or busy with another program")
 
 
 class Sampler:
@@ -57,7 +57,7 @@ class Sampler:
         self._count: int | None = None
         self._known: dict[str, Card] = {}
         self._listings: dict[str, Listing] = {}
-        self.unidentified: tuple[str, ...] = ()
+        self.unidentified: tuple[Trouble, ...] = ()
 
     @property
     def restarts(self) -> int:
@@ -98,7 +98,7 @@ class Sampler:
         """
         self._session.close()
 
-    def _look(self, until: float) -> dict[int, Looked | str]:
+    def _look(self, until: float) -> dict[int, Looked | Trouble]:
         """
         Look at all indices there are, in one go unless there are more than the last time.
         """
@@ -140,12 +140,12 @@ class Sampler:
         used = None if sight.memory is None else sight.memory.used_bytes
         return list_is_due(self._listings.get(sight.card.uuid), used, now, self._pace)
 
-    def _why(self, question: Question, answer: Answer | None) -> str:
+    def _why(self, question: Question, answer: Answer | None) -> Trouble:
         """
         Say why a question has no answer.
         """
         if isinstance(answer, Failure):
-            return sentence(answer)
+            return trouble_of(answer)
         return self._session.avoided(question) or self._session.trouble or _SLOW
 
     def _card(self, sight: Sight) -> CardSample:
@@ -155,7 +155,7 @@ class Sampler:
         trouble = sight.trouble or listing.trouble
         return CardSample(sight.card, sight.memory, listing.processes, listing.mps, trouble)
 
-    def _blind(self, now: float, trouble: str) -> Sample:
+    def _blind(self, now: float, trouble: Trouble) -> Sample:
         """
         Say that nothing can be seen, of the cards that were there before.
         """
@@ -169,11 +169,11 @@ def _look_at(index: int) -> Question:
     return Question(Ask.LOOK, str(index))
 
 
-def _trouble(cards: tuple[Sight, ...], unidentified: tuple[str, ...]) -> str:
+def _trouble(cards: tuple[Sight, ...], unidentified: tuple[Trouble, ...]) -> Trouble:
     """
     Say why no card at all can be read, if that is so.
     """
     if any(sight.memory is not None for sight in cards):
-        return ""
-    reasons = (*(f"card {sight.card.index}: {sight.trouble}" for sight in cards), *unidentified)
+        return NO_TROUBLE
+    reasons = (*(sight.trouble.of_card(sight.card.index) for sight in cards), *unidentified)
     return reasons[0] if reasons else _NOT_CUT

@@ -8,8 +8,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agent.model.sample import NO_TROUBLE, Trouble
 from agent.nvml.channel import EndedError
-from agent.nvml.faults import ends_session, sentence
+from agent.nvml.faults import ends_session, trouble_of
 from agent.nvml.pauses import pause_seconds
 from agent.nvml.protocol import (
     Ask,
@@ -36,7 +37,7 @@ Children within the kernel that even SIGKILL does not end; further ones would on
 
 _OPEN: Final = Question(Ask.OPEN)
 _FOR_ALL: Final = frozenset({Ask.OPEN, Ask.COUNT})
-_OPENING: Final = (
+_OPENING: Final = Trouble(
     "NVML is being opened, which wakes every card up; turn the driver's persistence mode on if "
     "that takes long"
 )
@@ -85,7 +86,7 @@ class Session:
         self._failures = 0
         self.started = 0
         self.driver = ""
-        self.trouble = ""
+        self.trouble = NO_TROUBLE
 
     def ready(self, until: float) -> bool:
         """
@@ -110,15 +111,15 @@ class Session:
         self._send([item for item in wanted if item not in asked])
         return self._await(wanted, until)
 
-    def avoided(self, question: Question) -> str:
+    def avoided(self, question: Question) -> Trouble:
         """
-        Say why a question is not asked at present; empty if it is. The words stay the same for as
+        Return why a question is not asked at present, none if it is. The words stay the same for as
         long as the reason does, so that nobody takes them for news.
         """
         harm = self._harm.get(question)
         if harm is None or harm.until <= self._clock():
-            return ""
-        return (
+            return NO_TROUBLE
+        return Trouble(
             f"asking for it has ended {harm.strikes} NVML processes in a row, so it is left alone "
             f"for {harm.pause:.0f} s; {_LOOK}"
         )
@@ -133,7 +134,7 @@ class Session:
             self._channel.close()
         self._forget()
         self._start_at = math.inf
-        self.trouble = "the agent is stopping"
+        self.trouble = Trouble("the agent is stopping")
 
     def _begin(self) -> None:
         """
@@ -141,7 +142,7 @@ class Session:
         """
         self._stuck = [channel for channel in self._stuck if not channel.gone()]
         if len(self._stuck) >= MOST_STUCK:
-            self.trouble = (
+            self.trouble = Trouble(
                 f"{len(self._stuck)} NVML processes hang within the driver and cannot be killed; "
                 "drain the node and reboot it"
             )
@@ -151,7 +152,9 @@ class Session:
         try:
             self._channel = self._start(self._settings)
         except OSError as error:
-            self._fail(f"no process to ask NVML can be started ({error}); free memory or PIDs")
+            self._fail(
+                Trouble(f"no process to ask NVML can be started ({error}); free memory or PIDs")
+            )
             return
         self.started += 1
         self._send([_OPEN])
@@ -181,10 +184,10 @@ class Session:
                 for line in lines:
                     answers.update(self._take(line))
             except EndedError as error:
-                self._lose(f"NVML took the process down that asked it ({error}); {_LOOK}")
+                self._lose(Trouble(f"NVML took the process down that asked it ({error}); {_LOOK}"))
             except GpufenceError as error:
                 self._open.clear()
-                self._lose(f"the process that asks NVML does not make sense ({error})")
+                self._lose(Trouble(f"the process that asks NVML does not make sense ({error})"))
             else:
                 if not lines and self._clock() >= end:
                     self._judge_silence()
@@ -202,10 +205,10 @@ class Session:
         if isinstance(answer, Opened):
             self._ready_at = self._progress_at
             self.driver = answer.driver
-            self.trouble = ""
+            self.trouble = NO_TROUBLE
         if isinstance(answer, Failure) and (question.ask in _FOR_ALL or ends_session(answer)):
             self._open.clear()
-            self._lose(sentence(answer))
+            self._lose(trouble_of(answer))
         return {question: answer}
 
     @property
@@ -220,11 +223,12 @@ class Session:
         patience = self._patience
         if self._clock() >= self._progress_at + patience:
             asked = _words(next(iter(self._open.values())))
-            self._lose(f"asked {asked}, the driver gave no answer for {patience:.1f} s; {_LOOK}")
+            text = f"asked {asked}, the driver gave no answer for {patience:.1f} s; {_LOOK}"
+            self._lose(Trouble(text))
         elif self._ready_at is None:
             self.trouble = _OPENING
 
-    def _lose(self, trouble: str) -> None:
+    def _lose(self, trouble: Trouble) -> None:
         """
         Get rid of the child; the first open question is the one that it died of.
         """
@@ -246,7 +250,7 @@ class Session:
             self._start_at = now  # the next child is not asked what this one died of
         self._begin()
 
-    def _fail(self, trouble: str) -> None:
+    def _fail(self, trouble: Trouble) -> None:
         self.trouble = trouble
         self._failures += 1
         limits = self._settings.restart_seconds, self._settings.restart_limit_seconds

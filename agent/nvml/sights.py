@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agent.nvml.faults import sentence
+from agent.model.sample import NO_TROUBLE, Trouble
+from agent.nvml.faults import trouble_of
 from agent.nvml.protocol import UNNAMED, Failure, Looked
 from gpufence.cards import Card, Instance
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from agent.nvml.protocol import Seen
 
 
-_EMPTY: Final = "it says that it has no memory; look at it with nvidia-smi"
+_EMPTY: Final = Trouble("it says that it has no memory; look at it with nvidia-smi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Sight:
     card: Card
     memory: CardMemory | None
     there: bool
-    trouble: str = ""
+    trouble: Trouble = NO_TROUBLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,10 @@ class Sights:
     """
 
     cards: tuple[Sight, ...]
-    unidentified: tuple[str, ...] = ()
+    unidentified: tuple[Trouble, ...] = ()
 
 
-def sights(looks: Mapping[int, Looked | str], known: Mapping[str, Card]) -> Sights:
+def sights(looks: Mapping[int, Looked | Trouble], known: Mapping[str, Card]) -> Sights:
     """
     Put the cards together from a look at each index, or the reason why there is none.
 
@@ -51,8 +52,8 @@ def sights(looks: Mapping[int, Looked | str], known: Mapping[str, Card]) -> Sigh
     indices answer, or its MIG layout is another one.
     """
     seen = [(index, look) for index, look in sorted(looks.items()) if isinstance(look, Looked)]
-    troubles = {index: why for index, why in sorted(looks.items()) if isinstance(why, str)}
-    troubles |= {index: sentence(gap) for index, look in seen for gap in look.gaps}
+    troubles = {index: why for index, why in sorted(looks.items()) if isinstance(why, Trouble)}
+    troubles |= {index: trouble_of(gap) for index, look in seen for gap in look.gaps}
     settled = {look.card.uuid for _, look in seen if not look.gaps}
     items = [(index, look, item) for index, look in seen for item in _items(look)]
     described = [(_card(index, look, item, known), index, item) for index, look, item in items]
@@ -74,7 +75,7 @@ def sights(looks: Mapping[int, Looked | str], known: Mapping[str, Card]) -> Sigh
     accounted = {sight.card.index for sight in missing}
     sizeless = {i: _trouble(item) or _EMPTY for card, i, item in described if card is None}
     nameless = sizeless | {i: why for i, why in troubles.items() if i not in accounted}
-    return Sights(tuple(cards), tuple(f"card {i}: {why}" for i, why in sorted(nameless.items())))
+    return Sights(tuple(cards), tuple(why.of_card(i) for i, why in sorted(nameless.items())))
 
 
 def _items(look: Looked) -> tuple[Seen, ...]:
@@ -107,8 +108,8 @@ def _memory(seen: Seen) -> CardMemory | None:
     return None if isinstance(seen.memory, Failure) else seen.memory
 
 
-def _trouble(seen: Seen) -> str:
-    return sentence(seen.memory) if isinstance(seen.memory, Failure) else ""
+def _trouble(seen: Seen) -> Trouble:
+    return trouble_of(seen.memory) if isinstance(seen.memory, Failure) else NO_TROUBLE
 
 
 def _was_cut(card: Card, settled: set[str]) -> bool:
@@ -118,7 +119,7 @@ def _was_cut(card: Card, settled: set[str]) -> bool:
     return card.uuid in settled or (card.mig is not None and card.mig.parent in settled)
 
 
-def _reason(card: Card, troubles: Mapping[int, str]) -> str:
+def _reason(card: Card, troubles: Mapping[int, Trouble]) -> Trouble:
     """
     Say why a card is not named: its own index tells, unless the indices have changed.
     """

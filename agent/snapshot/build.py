@@ -51,7 +51,7 @@ def _trouble(look: Look | None, *, current: bool) -> str:
         return "the cards have not been looked at yet"
     if not current:
         return "the cards have not been looked at for too long"
-    return look.sample.trouble or "; ".join(look.sample.unidentified)
+    return look.sample.trouble.text or "; ".join(map(str, look.sample.unidentified))
 
 
 def _cards(look: Look, now: float, *, current: bool) -> Iterator[CardRow]:
@@ -77,7 +77,7 @@ def _card(look: Look, use: CardUse, sample: CardSample, now: float, *, current: 
         unattributed_bytes=use.unattributed_bytes if current else None,
         listed_seconds_ago=None if listed is None else max(now - listed, 0.0),
         mps=use.mps,
-        trouble=sample.trouble,
+        trouble=sample.trouble.text,
     )
 
 

@@ -59,7 +59,7 @@ def recovered(sampler: Sampler) -> Sample:
     end = time.monotonic() + RECOVERY_SECONDS
     while True:
         sample = sampler.sample(NOBODY)
-        if not sample.trouble or time.monotonic() > end:
+        if not sample.trouble.text or time.monotonic() > end:
             return sample
         time.sleep(0.01)
 

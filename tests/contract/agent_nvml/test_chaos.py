@@ -62,7 +62,7 @@ def check(sample: Sample) -> None:
     for item in sample.cards:
         whole = item.card.index < WHOLE_CARDS
 
-        assert (item.memory is not None and item.processes is not None) or item.trouble
+        assert (item.memory is not None and item.processes is not None) or item.trouble.text
         if whole and item.memory is not None:
             assert (2000 + item.card.index) * MIB == item.memory.used_bytes
         if whole and item.processes is not None:
@@ -100,11 +100,11 @@ def test_a_driver_at_its_worst_is_survived(start: Start, machine: State) -> None
     machine.faults.clear()
     for _ in range(200):
         sample = recovered(sampler)
-        if not any(item.trouble for item in sample.cards):
+        if not any(item.trouble.text for item in sample.cards):
             break
         time.sleep(0.02)
     sampler.close()
 
-    assert {""} == {item.trouble for item in sample.cards}
+    assert {""} == {item.trouble.text for item in sample.cards}
     assert sampler.restarts > 1
     assert descriptors == len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a plain count

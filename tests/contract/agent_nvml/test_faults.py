@@ -62,9 +62,9 @@ def test_a_card_that_fails_is_unknown_until_it_returns(
 
     assert [0, None, 0] == [used(card) for card in sample.cards]
     assert [{}, None, {}] == [held(card) for card in sample.cards]
-    assert f"code {int(code)}); " in sample.cards[1].trouble
-    assert ("", 0) == (sample.trouble, sampler.restarts)
-    assert (100, {0: 100}, "") == (used(again), held(again), again.trouble)
+    assert f"code {int(code)}); " in sample.cards[1].trouble.text
+    assert ("", 0) == (sample.trouble.text, sampler.restarts)
+    assert (100, {0: 100}, "") == (used(again), held(again), again.trouble.text)
 
 
 def test_a_lost_card_is_known_by_uuid_when_it_returns(sampler: Sampler, machine: State) -> None:
@@ -93,7 +93,7 @@ def test_memory_alone_may_fail(sampler: Sampler, machine: State) -> None:
     card = cards(sampler)[0]
 
     assert (None, {0: 100}) == (used(card), held(card))
-    assert "code 999" in card.trouble
+    assert "code 999" in card.trouble.text
 
 
 @pytest.mark.parametrize("code", [Code.NOT_SUPPORTED, Code.ARGUMENT_VERSION_MISMATCH])
@@ -118,7 +118,7 @@ def test_a_card_lost_from_the_start_is_named(sampler: Sampler, machine: State) -
     sample = sampler.sample(NOBODY)
 
     assert (2, 1) == (len(sample.cards), len(sample.unidentified))
-    assert sample.unidentified[0].startswith("card 1: the card has fallen off the bus")
+    assert sample.unidentified[0].text.startswith("card 1: the card has fallen off the bus")
     assert sample.unidentified == sampler.unidentified
 
 
@@ -131,7 +131,7 @@ def test_if_every_card_fails_the_sample_says_why(sampler: Sampler, machine: Stat
     sample = sampler.sample(NOBODY)
 
     assert [None] * 3 == [card.memory for card in sample.cards]
-    assert "delete the agent's pod" in sample.trouble
+    assert "delete the agent's pod" in sample.trouble.text
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,11 @@ def test_nvml_that_cannot_be_opened_is_tried_again(
     machine.faults.clear()
     well = recovered(sampler)
 
-    assert ((), words) == (broken.cards, words if words in broken.trouble else broken.trouble)
-    assert ("", 3) == (well.trouble, len(well.cards))
+    assert ((), words) == (
+        broken.cards,
+        words if words in broken.trouble.text else broken.trouble.text,
+    )
+    assert ("", 3) == (well.trouble.text, len(well.cards))
 
 
 def test_a_driver_upgrade_is_picked_up_by_a_new_child(sampler: Sampler, machine: State) -> None:
@@ -170,9 +173,9 @@ def test_a_driver_upgrade_is_picked_up_by_a_new_child(sampler: Sampler, machine:
     broken = sampler.sample(NOBODY)
     well = recovered(sampler)
 
-    assert "driver and library are of different versions" in broken.trouble
+    assert "driver and library are of different versions" in broken.trouble.text
     assert [(None, None)] * 3 == [(card.memory, card.processes) for card in broken.cards]
-    assert ("590.44.01", "", 1) == (well.driver, well.trouble, sampler.restarts)
+    assert ("590.44.01", "", 1) == (well.driver, well.trouble.text, sampler.restarts)
     assert {0: 100} == held(well.cards[0])
 
 
@@ -183,7 +186,7 @@ def test_a_missing_library_is_said(start: Start, tmp_path: Path) -> None:
     sample = start(library_path=tmp_path / "libnvidia-ml.so.1").sample(NOBODY)
 
     assert () == sample.cards
-    assert "libnvidia-ml.so.1 is not there" in sample.trouble
+    assert "libnvidia-ml.so.1 is not there" in sample.trouble.text
 
 
 def test_no_library_anywhere_is_said(start: Start) -> None:
@@ -192,7 +195,7 @@ def test_no_library_anywhere_is_said(start: Start) -> None:
     """
     sample = start(library_path=None).sample(NOBODY)
 
-    assert "libnvidia-ml.so.1 is not there" in sample.trouble
+    assert "libnvidia-ml.so.1 is not there" in sample.trouble.text
 
 
 def test_a_name_that_nobody_can_read_is_unknown(sampler: Sampler, machine: State) -> None:
@@ -218,7 +221,7 @@ def test_a_uuid_that_nobody_can_read_is_no_card(sampler: Sampler, machine: State
     card = cards(sampler)[2]
 
     assert (None, None) == (card.memory, card.processes)
-    assert "not UTF-8" in card.trouble
+    assert "not UTF-8" in card.trouble.text
 
 
 def test_a_driver_without_a_version_is_unknown(sampler: Sampler, machine: State) -> None:
@@ -242,5 +245,5 @@ def test_a_card_that_is_gone_between_two_calls_is_unknown(sampler: Sampler, mach
     card = cards(sampler)[0]
 
     assert (100, None) == (used(card), held(card))
-    assert "does not know this card any more" in card.trouble
+    assert "does not know this card any more" in card.trouble.text
     assert 0 == machine.calls(COMPUTE) - 2

@@ -45,7 +45,7 @@ def test_a_hanging_card_does_not_hide_the_others(start: Start, machine: State) -
 
     assert seconds < DEADLINE_SECONDS + 1
     assert [0, None] == [used(card) for card in sample.cards[:2]]
-    assert "gave no answer" in sample.cards[1].trouble
+    assert "gave no answer" in sample.cards[1].trouble.text
     assert ([0, 0, 0], 1) == ([used(card) for card in well.cards], sampler.restarts)
 
 
@@ -62,7 +62,7 @@ def test_a_card_that_always_hangs_is_left_alone(start: Start, machine: State) ->
             break
 
     assert [None, 0, 0] == [used(card) for card in sample.cards]
-    assert "left alone" in sample.cards[0].trouble
+    assert "left alone" in sample.cards[0].trouble.text
 
 
 def test_nvml_that_never_opens_is_reported(start: Start, machine: State) -> None:
@@ -75,8 +75,8 @@ def test_nvml_that_never_opens_is_reported(start: Start, machine: State) -> None
     second = sampler.sample(NOBODY)
 
     assert ((), ()) == (first.cards, second.cards)
-    assert "NVML is being opened" in first.trouble
-    assert second.trouble
+    assert "NVML is being opened" in first.trouble.text
+    assert second.trouble.text
     assert sampler.restarts >= 1
 
 
@@ -90,7 +90,7 @@ def test_a_crash_is_survived(sampler: Sampler, machine: State) -> None:
     well = cards(sampler)[0]
 
     assert (100, None) == (used(broken), held(broken))
-    assert "Segmentation fault" in broken.trouble
+    assert "Segmentation fault" in broken.trouble.text
     assert ({0: 100}, 1) == (held(well), sampler.restarts)
 
 
@@ -106,7 +106,7 @@ def test_a_list_that_always_crashes_is_left_alone(sampler: Sampler, machine: Sta
 
     assert [0, 100, 0] == [used(card) for card in sample]
     assert [None, {0: 100}, {}] == [held(card) for card in sample]
-    assert "left alone" in sample[0].trouble
+    assert "left alone" in sample[0].trouble.text
 
 
 def test_slow_lists_are_waited_for(sampler: Sampler, machine: State) -> None:
@@ -134,5 +134,5 @@ def test_what_does_not_fit_into_one_sample_comes_with_the_next(
     later = cards(sampler)
 
     assert (0, None) == (used(late[0]), used(late[7]))
-    assert "has not answered yet" in late[7].trouble
+    assert "has not answered yet" in late[7].trouble.text
     assert (0, 0) == (used(later[7]), sampler.restarts)

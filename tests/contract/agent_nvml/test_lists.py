@@ -33,7 +33,7 @@ def test_every_driver_is_read_right(start: Start, machine: State, variant: Varia
 
     assert variant.driver == sample.driver
     assert [{0: 100, 1: 200, 2: 300}, {}, {0: 400}] == [held(card) for card in sample.cards]
-    assert {""} == {card.trouble for card in sample.cards}
+    assert {""} == {card.trouble.text for card in sample.cards}
 
 
 def test_the_oldest_driver_tells_no_reserved_memory(start: Start, machine: State) -> None:
@@ -97,7 +97,7 @@ def test_an_endless_storm_leaves_the_list_unknown(sampler: Sampler, machine: Sta
     machine.faults.clear()
 
     assert (None, 100) == (held(card), used(card))
-    assert "multiply faster" in card.trouble
+    assert "multiply faster" in card.trouble.text
     assert {0: 100} == held(cards(sampler)[0])
 
 
@@ -147,7 +147,7 @@ def test_a_wrong_pid_namespace_is_no_idle_card(
     card = cards(sampler)[0]
 
     assert (None, 9000) == (held(card), used(card))
-    assert "hostPID" in card.trouble
+    assert "hostPID" in card.trouble.text
 
 
 def test_an_idle_card_is_idle(sampler: Sampler, machine: State) -> None:
@@ -157,7 +157,7 @@ def test_an_idle_card_is_idle(sampler: Sampler, machine: State) -> None:
     machine.cards[0].extra = 300 * 2**20
     card = cards(sampler)[0]
 
-    assert ({}, 300, "") == (held(card), used(card), card.trouble)
+    assert ({}, 300, "") == (held(card), used(card), card.trouble.text)
 
 
 @pytest.mark.parametrize("function", [COMPUTE, GRAPHICS, MPS])
@@ -173,7 +173,7 @@ def test_one_list_that_fails_makes_all_unknown(
     card = cards(sampler)[0]
 
     assert (None, 100) == (held(card), used(card))
-    assert f"code {int(code)}" in card.trouble
+    assert f"code {int(code)}" in card.trouble.text
 
 
 @pytest.mark.parametrize("function", [GRAPHICS, MPS])
@@ -187,7 +187,7 @@ def test_a_list_that_a_card_does_not_have_is_empty(
     machine.faults.add(Fault.code(Code.NOT_SUPPORTED, function, 0))
     card = cards(sampler)[0]
 
-    assert ({0: 100}, "") == (held(card), card.trouble)
+    assert ({0: 100}, "") == (held(card), card.trouble.text)
 
 
 def test_a_card_that_cannot_list_is_asked_rarely(sampler: Sampler, machine: State) -> None:
@@ -200,5 +200,5 @@ def test_a_card_that_cannot_list_is_asked_rarely(sampler: Sampler, machine: Stat
     cards(sampler)
 
     assert None is held(card)
-    assert "use a card or a driver that reports" in card.trouble
+    assert "use a card or a driver that reports" in card.trouble.text
     assert before == machine.calls(COMPUTE)

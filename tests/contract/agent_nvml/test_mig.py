@@ -142,7 +142,7 @@ def test_an_instance_that_fails_leaves_its_siblings_known(sampler: Sampler, cut:
     sample = cards(sampler)
 
     assert [0, None, 0] == [used(card) for card in sample[1:4]]
-    assert "nvmlDeviceGetUUID: code 999" in sample[2].trouble
+    assert "nvmlDeviceGetUUID: code 999" in sample[2].trouble.text
 
 
 def test_an_instance_whose_memory_fails_is_unknown(sampler: Sampler, cut: State) -> None:

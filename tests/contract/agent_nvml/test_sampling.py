@@ -30,7 +30,7 @@ def test_cards_are_described(sampler: Sampler, machine: State) -> None:
 
     assert expected == sample.cards[2].card
     assert [card.uuid for card in machine.cards] == [item.card.uuid for item in sample.cards]
-    assert ("580.95.05", "") == (sample.driver, sample.trouble)
+    assert ("580.95.05", "") == (sample.driver, sample.trouble.text)
 
 
 def test_memory_is_the_cards_own_account(sampler: Sampler, machine: State) -> None:

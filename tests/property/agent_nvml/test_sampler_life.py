@@ -81,9 +81,9 @@ def check(sample: Sample, seconds: float, known: set[str]) -> None:
     assert seconds <= SETTINGS.deadline_seconds + LATE_SECONDS
     assert len(set(shown)) == len(shown)
     assert known <= set(shown)
-    assert any(item.memory for item in sample.cards) or sample.trouble
+    assert any(item.memory for item in sample.cards) or sample.trouble.text
     for item in sample.cards:
-        assert (item.memory is not None and item.processes is not None) or item.trouble
+        assert (item.memory is not None and item.processes is not None) or item.trouble.text
         assert item.memory in {None, memory((item.card.index + 1) * GIB)}
         assert item.processes is None or (IN_USE,) == item.processes.processes
 
@@ -115,7 +115,7 @@ def test_every_sample_is_in_time_and_honest(life: list[Tick]) -> None:
         script.clock.now += 4000
         sample = sampler.sample(frozenset())
 
-    assert "" == sample.trouble
+    assert "" == sample.trouble.text
     assert [("", (IN_USE,))] * CARDS == [
-        (item.trouble, item.processes and item.processes.processes) for item in sample.cards
+        (item.trouble.text, item.processes and item.processes.processes) for item in sample.cards
     ]

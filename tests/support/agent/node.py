@@ -13,7 +13,7 @@ from agent.judge import Answer, Result
 from agent.loop import Hands, Loop, Ports, Rules
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
-from agent.model.sample import Sample
+from agent.model.sample import NO_TROUBLE, Sample, Trouble
 from tests.support.agent.builders import card_sample, process_of
 from tests.support.observing import eventually
 
@@ -49,7 +49,7 @@ class Cards:
 
     clock: Clock
     held: dict[int, dict[int, int | None]] = field(default_factory=lambda: {0: {}})
-    trouble: str = ""
+    trouble: Trouble = NO_TROUBLE
     driver: str = "580"
     slow_seconds: float = 0.0
     error: Exception | None = None

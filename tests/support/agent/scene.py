@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent.cluster.status import ClusterStatus, Identity
 from agent.model.about import About
 from agent.model.pod import Cap
+from agent.model.sample import Trouble
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, controller, occupant, pod
@@ -58,11 +59,13 @@ def blinded(moment: Moment) -> Moment:
     look = moment.look
     assert look is not None
     first, second, *rest = look.sample.cards
-    lost = replace(second, memory=None, processes=None, trouble="it fell off the bus")
+    lost = replace(second, memory=None, processes=None, trouble=Trouble("it fell off the bus"))
     uses = dict(look.use.cards)
     uses[second.card.uuid] = replace(
         uses[second.card.uuid], memory=None, listed_at=None, processes=(), unattributed_bytes=None
     )
-    sample = replace(look.sample, cards=(first, lost, *rest), unidentified=("index 3: no access",))
+    sample = replace(
+        look.sample, cards=(first, lost, *rest), unidentified=(Trouble("index 3: no access"),)
+    )
     use = replace(look.use, cards=uses)
     return replace(moment, look=replace(look, sample=sample, use=use))

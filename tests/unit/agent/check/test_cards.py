@@ -10,7 +10,7 @@ import pytest
 
 from agent.check.cards import check_cards
 from agent.check.finding import Finding, State
-from agent.model.sample import CardSample, Sample
+from agent.model.sample import CardSample, Sample, Trouble
 from agent.nvml.settings import SamplerSettings
 from tests.support.agent.builders import CARDS, card_sample, occupant
 from tests.support.agent.node import Processes
@@ -34,7 +34,7 @@ class OneLook:
 
 
 def checked(*cards: CardSample, trouble: str = "") -> list[Finding]:
-    sample = Sample(0.0, cards, "580", trouble)
+    sample = Sample(0.0, cards, "580", Trouble(trouble))
     return check_cards(OneLook(sample), SamplerSettings(), LIVING)
 
 
@@ -47,7 +47,11 @@ def checked(*cards: CardSample, trouble: str = "") -> list[Finding]:
         (card_sample(0, {7: None}), State.WARNING, "does not say how much"),
         (card_sample(0, {7: 1}, mps=True), State.WARNING, "MPS"),
         (card_sample(0), State.MISSING, "cannot be listed"),
-        (replace(card_sample(0, {7: 1}), trouble="it is lost"), State.MISSING, "it is lost"),
+        (
+            replace(card_sample(0, {7: 1}), trouble=Trouble("it is lost")),
+            State.MISSING,
+            "it is lost",
+        ),
     ],
 )
 def test_each_card_is_told_apart(card: CardSample, expected: State, text: str) -> None:

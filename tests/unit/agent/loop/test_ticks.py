@@ -10,6 +10,7 @@ from dataclasses import replace
 from agent.loop import Pace
 from agent.loop.schedule import next_due
 from agent.model.pod import pods_on_node
+from agent.model.sample import Trouble
 from gpufence import names
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
@@ -36,7 +37,7 @@ def test_cards_that_cannot_be_read_are_not_published() -> None:
     Without NVML nothing is said about cards.
     """
     node = Node()
-    node.cards.trouble = "no driver"
+    node.cards.trouble = Trouble("no driver")
     node.tick(2)
 
     assert [] == node.api.published
@@ -49,7 +50,7 @@ def test_the_moment_knows_when_it_last_measured() -> None:
     node = Node()
     node.tick()
     measured = node.clock.now
-    node.cards.trouble = "lost"
+    node.cards.trouble = Trouble("lost")
     node.tick(5)
 
     assert measured == node.loop.moment.measured_at
@@ -61,7 +62,7 @@ def test_a_lost_driver_is_told_after_a_while() -> None:
     The Node gets an Event once NVML has been lost for longer than a restart takes.
     """
     node = Node()
-    node.cards.trouble = "no driver"
+    node.cards.trouble = Trouble("no driver")
     node.tick(10)
     early = list(node.api.reasons)
     node.tick(10)

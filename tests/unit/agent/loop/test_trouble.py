@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.loop.trouble import NO_TROUBLES, troubled
-from agent.model.sample import CardSample, Sample
+from agent.model.sample import CardSample, Sample, Trouble
 from gpufence import names
 from tests.support.agent.builders import CARDS, card_sample, memory
 
@@ -42,14 +42,14 @@ def test_a_lost_driver_is_told_once_for_all_cards() -> None:
         "GPU memory has not been measured for 20 s: driver not loaded; nobody is evicted "
         "meanwhile; see the agent's log and the driver on the node"
     )
-    assert [expected] == said(Sample(0.0, blind, trouble="driver not loaded"))
+    assert [expected] == said(Sample(0.0, blind, trouble=Trouble("driver not loaded")))
 
 
 def test_one_lost_card_is_told_by_name() -> None:
     """
     A card that alone cannot be read is named with its own reason.
     """
-    lost = CardSample(CARDS[1], None, None, trouble="it fell off the bus")
+    lost = CardSample(CARDS[1], None, None, trouble=Trouble("it fell off the bus"))
 
     expected = (
         "memory of card 1 (GPU-1) has not been measured for 20 s: it fell off the bus; "
@@ -76,7 +76,7 @@ def test_cards_that_never_said_who_they_are_are_told() -> None:
         "cards of this node have not said which ones they are for 20 s: index 3: no access; "
         "nobody on them is seen or evicted; see nvidia-smi on the node"
     )
-    assert [expected] == said(replace(FINE, unidentified=("index 3: no access",)))
+    assert [expected] == said(replace(FINE, unidentified=(Trouble("index 3: no access"),)))
 
 
 def test_what_is_over_is_forgotten() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.nvml.faults import Code, ends_session, lasts, sentence
+from agent.nvml.faults import Code, ends_session, lasts, trouble_of
 from agent.nvml.protocol import Failure
 
 ENDING = {1, 9, 12, 18}
@@ -37,7 +37,7 @@ def test_every_known_code_has_a_reason_and_a_remedy(code: Code) -> None:
     """
     The sentence names the call and the code, and what to do after a semicolon.
     """
-    said = sentence(Failure(code, "nvmlCall"))
+    said = trouble_of(Failure(code, "nvmlCall")).text
 
     assert f"(nvmlCall: code {int(code)}); " in said
     assert "\n" not in said
@@ -48,13 +48,15 @@ def test_other_codes_are_told_by_number() -> None:
     """
     A code that nobody has heard of is shown as it is.
     """
-    assert sentence(Failure(4242, "nvmlCall")).startswith("the driver fails (nvmlCall: code 4242)")
+    said = trouble_of(Failure(4242, "nvmlCall")).text
+
+    assert said.startswith("the driver fails (nvmlCall: code 4242)")
 
 
 def test_a_failure_without_a_code_tells_its_text() -> None:
     """
     What went wrong outside NVML is quoted.
     """
-    said = sentence(Failure(None, "nvmlDeviceGetUUID", "text that is not UTF-8"))
+    said = trouble_of(Failure(None, "nvmlDeviceGetUUID", "text that is not UTF-8")).text
 
     assert said.startswith('nvmlDeviceGetUUID: "text that is not UTF-8"; ')

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.model.sample import GpuProcess, ProcessList
+from agent.model.sample import GpuProcess, ProcessList, Trouble
 from agent.nvml.faults import Code
 from agent.nvml.listing import UNCHARGED_BYTES, Listing, Pace, list_is_due, new_listing
 from agent.nvml.protocol import Failure
@@ -15,6 +15,7 @@ from tests.support.agent.nvml import listed, memory
 
 PACE = Pace(interval_seconds=1.0, list_seconds=10.0, moved_bytes=64 * MIB)
 NOW = 100.0
+SLOW = Trouble("too slow")
 
 
 def last(used: int | None = 0, age: float = 1.0, *, again: bool = False) -> Listing:
@@ -85,9 +86,9 @@ def test_a_missing_answer_is_tried_again() -> None:
     """
     No answer leaves the list unknown, with its reason.
     """
-    expected = Listing(NOW, None, trouble="too slow", again=True)
+    expected = Listing(NOW, None, trouble=SLOW, again=True)
 
-    assert expected == new_listing("too slow", None, NOW, None)
+    assert expected == new_listing(SLOW, None, NOW, None)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_failure_leaves_the_list_unknown(code: int, *, again: bool) -> None:
 
     assert None is listing.processes
     assert again == listing.again
-    assert f"code {int(code)}" in listing.trouble
+    assert f"code {int(code)}" in listing.trouble.text
 
 
 @pytest.mark.parametrize("shown", [(), (GpuProcess(7, 0),)], ids=["nobody", "zero"])
@@ -117,7 +118,7 @@ def test_memory_charged_to_nobody_is_no_idle_card(
 
     assert None is listing.processes
     assert listing.again
-    assert "hostPID" in listing.trouble
+    assert "hostPID" in listing.trouble.text
 
 
 def test_a_lasting_doubt_is_not_renewed_each_second() -> None:

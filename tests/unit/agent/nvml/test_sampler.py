@@ -76,7 +76,7 @@ def test_a_sample_shows_every_card(sampler: Sampler) -> None:
     sample = sampler.sample(NOBODY)
     first = sample.cards[0]
 
-    assert (1000.0, "580.95.05", "") == (sample.taken_at, sample.driver, sample.trouble)
+    assert (1000.0, "580.95.05", "") == (sample.taken_at, sample.driver, sample.trouble.text)
     assert ["GPU-0", "GPU-1"] == [item.card.uuid for item in sample.cards]
     assert CardSample(first.card, memory(2 * GIB), ProcessList(999.0, (IN_USE,))) == first
 
@@ -152,9 +152,9 @@ def test_a_lost_card_is_unknown(sampler: Sampler, script: Script) -> None:
     lost = sample.cards[1]
 
     assert (None, None) == (lost.memory, lost.processes)
-    assert "fallen off the bus" in lost.trouble
-    assert "" == sample.trouble
-    assert "" == sample.cards[0].trouble
+    assert "fallen off the bus" in lost.trouble.text
+    assert "" == sample.trouble.text
+    assert "" == sample.cards[0].trouble.text
 
 
 def test_a_card_that_returns_is_listed_at_once(sampler: Sampler, script: Script) -> None:
@@ -178,7 +178,7 @@ def test_a_list_that_fails_is_unknown(sampler: Sampler, script: Script) -> None:
     card = sampler.sample(NOBODY).cards[1]
 
     assert (memory(2 * GIB), None) == (card.memory, card.processes)
-    assert "code 999" in card.trouble
+    assert "code 999" in card.trouble.text
     assert ["GPU-1"] == after(script, sampler)
 
 
@@ -191,7 +191,7 @@ def test_a_hang_is_reported_with_the_card_it_came_from(sampler: Sampler, script:
     sample = sampler.sample(NOBODY)
 
     assert [memory(2 * GIB), None] == [item.memory for item in sample.cards]
-    assert "asked for the memory of card 1" in sample.cards[1].trouble
+    assert "asked for the memory of card 1" in sample.cards[1].trouble.text
     assert 1 == sampler.restarts
 
 
@@ -207,7 +207,7 @@ def test_a_card_that_keeps_hanging_is_left_out(sampler: Sampler, script: Script)
     sample = sampler.sample(NOBODY)
 
     assert before == script.clock()
-    assert "left alone for 60 s" in sample.cards[1].trouble
+    assert "left alone for 60 s" in sample.cards[1].trouble.text
     assert 2 == sampler.restarts
 
 
@@ -220,7 +220,7 @@ def test_a_crash_in_a_list_leaves_the_memory_known(sampler: Sampler, script: Scr
 
     assert [memory(2 * GIB)] * 2 == [item.memory for item in sample.cards]
     assert [None, None] == [item.processes for item in sample.cards]
-    assert "Segmentation fault" in sample.cards[0].trouble
+    assert "Segmentation fault" in sample.cards[0].trouble.text
 
 
 def test_without_a_driver_the_cards_of_before_are_unknown(sampler: Sampler, script: Script) -> None:
@@ -234,8 +234,8 @@ def test_without_a_driver_the_cards_of_before_are_unknown(sampler: Sampler, scri
 
     assert ["GPU-0", "GPU-1"] == [item.card.uuid for item in sample.cards]
     assert {(None, None)} == {(item.memory, item.processes) for item in sample.cards}
-    assert "the NVIDIA driver is not loaded" in sample.trouble
-    assert {sample.trouble} == {item.trouble for item in sample.cards}
+    assert "the NVIDIA driver is not loaded" in sample.trouble.text
+    assert {sample.trouble.text} == {item.trouble.text for item in sample.cards}
 
 
 def test_a_new_driver_is_picked_up(sampler: Sampler, script: Script) -> None:
@@ -248,9 +248,9 @@ def test_a_new_driver_is_picked_up(sampler: Sampler, script: Script) -> None:
     broken = sampler.sample(NOBODY)
     script.answers[COUNT] = good
 
-    assert "different versions" in broken.trouble
+    assert "different versions" in broken.trouble.text
     assert ["GPU-0", "GPU-1"] == after(script, sampler)
-    assert "" == sampler.sample(NOBODY).trouble
+    assert "" == sampler.sample(NOBODY).trouble.text
 
 
 def test_a_machine_without_cards_is_no_idle_machine(sampler: Sampler, script: Script) -> None:
@@ -261,7 +261,7 @@ def test_a_machine_without_cards_is_no_idle_machine(sampler: Sampler, script: Sc
     sample = sampler.sample(NOBODY)
 
     assert () == sample.cards
-    assert "NVIDIA_VISIBLE_DEVICES=all" in sample.trouble
+    assert "NVIDIA_VISIBLE_DEVICES=all" in sample.trouble.text
 
 
 def test_cards_that_all_vanish_are_not_forgotten(sampler: Sampler, script: Script) -> None:
@@ -273,7 +273,7 @@ def test_cards_that_all_vanish_are_not_forgotten(sampler: Sampler, script: Scrip
     sample = sampler.sample(NOBODY)
 
     assert [None, None] == [card.memory for card in sample.cards]
-    assert "NVIDIA_VISIBLE_DEVICES=all" in sample.trouble
+    assert "NVIDIA_VISIBLE_DEVICES=all" in sample.trouble.text
 
 
 def test_a_driver_that_is_slow_from_the_start_is_no_empty_machine(
@@ -286,7 +286,7 @@ def test_a_driver_that_is_slow_from_the_start_is_no_empty_machine(
     sample = sampler.sample(NOBODY)
 
     assert (0, ()) == (sampler.restarts, sample.cards)
-    assert "has not answered yet" in sample.trouble
+    assert "has not answered yet" in sample.trouble.text
 
 
 def test_cards_that_nobody_has_cut_are_said(sampler: Sampler, script: Script) -> None:
@@ -297,7 +297,7 @@ def test_cards_that_nobody_has_cut_are_said(sampler: Sampler, script: Script) ->
     sample = sampler.sample(NOBODY)
 
     assert () == sample.cards
-    assert "create some with nvidia-smi mig" in sample.trouble
+    assert "create some with nvidia-smi mig" in sample.trouble.text
 
 
 def test_it_is_what_the_loop_needs(sampler: Sampler) -> None:
@@ -317,7 +317,7 @@ def test_cards_that_all_fail_are_trouble_of_the_sample(sampler: Sampler, script:
     sample = sampler.sample(NOBODY)
 
     assert () == sample.cards
-    assert sample.trouble.startswith("card 0: the card has fallen off the bus")
+    assert sample.trouble.text.startswith("card 0: the card has fallen off the bus")
     assert 2 == len(sampler.unidentified)
 
 
@@ -330,7 +330,7 @@ def test_a_slow_driver_is_told_from_a_lost_card(sampler: Sampler, script: Script
     sample = sampler.sample(NOBODY)
 
     assert [memory(2 * GIB), None] == [item.memory for item in sample.cards]
-    assert "has not answered yet" in sample.cards[1].trouble
+    assert "has not answered yet" in sample.cards[1].trouble.text
     assert 0 == sampler.restarts
 
 
@@ -343,7 +343,7 @@ def test_no_children_are_no_restarts(sampler: Sampler, script: Script) -> None:
     sampler.close()
 
     assert 0 == sampler.restarts
-    assert "free memory or PIDs" in sample.trouble
+    assert "free memory or PIDs" in sample.trouble.text
 
 
 def test_after_its_end_a_sampler_says_so(sampler: Sampler) -> None:
@@ -353,4 +353,4 @@ def test_after_its_end_a_sampler_says_so(sampler: Sampler) -> None:
     sampler.sample(NOBODY)
     sampler.close()
 
-    assert "the agent is stopping" == sampler.sample(NOBODY).trouble
+    assert "the agent is stopping" == sampler.sample(NOBODY).trouble.text

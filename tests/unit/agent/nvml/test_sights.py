@@ -4,13 +4,13 @@ Which cards there are, by what each index says.
 
 from __future__ import annotations
 
-from agent.model.sample import CardMemory
+from agent.model.sample import NO_TROUBLE, CardMemory, Trouble
 from agent.nvml.protocol import UNNAMED, Failure, Looked
 from agent.nvml.sights import Sights, sights
 from gpufence.cards import Card, Instance
 from tests.support.agent.nvml import LOST, TOTAL, cut, looked, memory, seen
 
-WHY = "the card has fallen off the bus"
+WHY = Trouble("the card has fallen off the bus")
 
 
 def known(*looks: Looked) -> dict[str, Card]:
@@ -61,7 +61,12 @@ def test_a_lost_card_is_still_a_card() -> None:
     found = sights({0: looked("GPU-0"), 1: WHY}, before)
     lost = found.cards[1]
 
-    assert ("GPU-1", None, False, WHY) == (lost.card.uuid, lost.memory, lost.there, lost.trouble)
+    assert ("GPU-1", None, False, WHY) == (
+        lost.card.uuid,
+        lost.memory,
+        lost.there,
+        lost.trouble,
+    )
     assert () == found.unidentified
 
 
@@ -82,7 +87,7 @@ def test_a_card_that_was_never_known_is_told_apart() -> None:
     found = sights({0: looked(), 1: WHY}, {})
 
     assert ["GPU-0"] == uuids(found)
-    assert (f"card 1: {WHY}",) == found.unidentified
+    assert (WHY.of_card(1),) == found.unidentified
 
 
 def test_a_card_without_a_size_is_told_apart() -> None:
@@ -92,7 +97,7 @@ def test_a_card_without_a_size_is_told_apart() -> None:
     found = sights({0: looked(memory=LOST)}, {})
 
     assert () == found.cards
-    assert found.unidentified[0].startswith("card 0: the card has fallen off the bus")
+    assert found.unidentified[0].text.startswith("card 0: the card has fallen off the bus")
 
 
 def test_a_card_without_memory_is_told_apart() -> None:
@@ -102,7 +107,8 @@ def test_a_card_without_memory_is_told_apart() -> None:
     found = sights({0: looked(memory=CardMemory(0, 0, 0))}, {})
 
     assert (
-        Sights((), ("card 0: it says that it has no memory; look at it with nvidia-smi",)) == found
+        Sights((), (Trouble("card 0: it says that it has no memory; look at it with nvidia-smi"),))
+        == found
     )
 
 
@@ -117,7 +123,7 @@ def test_what_is_known_fills_the_gaps() -> None:
     assert sight.card is before["GPU-0"]
     assert None is sight.memory
     assert sight.there
-    assert "fallen off the bus" in sight.trouble
+    assert "fallen off the bus" in sight.trouble.text
 
 
 def test_a_card_that_changes_is_described_anew() -> None:
@@ -143,7 +149,9 @@ def test_changed_indices_lose_nobody() -> None:
     before = known(looked("GPU-0"), looked("GPU-1"))
     found = sights({0: looked("GPU-1"), 1: WHY}, before)
 
-    assert {"GPU-0": WHY, "GPU-1": ""} == {item.card.uuid: item.trouble for item in found.cards}
+    assert {"GPU-0": WHY, "GPU-1": NO_TROUBLE} == {
+        item.card.uuid: item.trouble for item in found.cards
+    }
 
 
 def test_the_last_trouble_of_an_unknown_index_is_said() -> None:
@@ -154,7 +162,7 @@ def test_the_last_trouble_of_an_unknown_index_is_said() -> None:
     found = sights({0: looked("GPU-1"), 7: WHY}, before)
 
     assert WHY == next(item.trouble for item in found.cards if item.card.uuid == "GPU-0")
-    assert (f"card 7: {WHY}",) == found.unidentified
+    assert (WHY.of_card(7),) == found.unidentified
 
 
 def test_a_new_cut_ends_the_old_instances() -> None:
@@ -194,7 +202,7 @@ def test_an_instance_that_does_not_say_who_it_is_is_missed() -> None:
     found = sights({0: cut("GPU-0", "MIG-1", gaps=(gap,))}, before)
 
     assert [True, False] == [sight.there for sight in found.cards]
-    assert "nvmlDeviceGetUUID: code 15" in found.cards[1].trouble
+    assert "nvmlDeviceGetUUID: code 15" in found.cards[1].trouble.text
 
 
 def test_an_instance_whose_memory_fails_keeps_its_size() -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.judge import Answer, Result
+from agent.model.decision import ActResult, Answer
 from agent.model.pod import pods_on_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent.events import Create, Patch
+    from agent.events import EventCreate, EventPatch
     from agent.model.decision import Verdict
     from agent.model.pod import PodsOnNode
     from gpufence.cards import NodeCards
@@ -32,9 +32,9 @@ class NoCluster:
     def publish(self, cards: NodeCards) -> None:
         del cards
 
-    def write(self, writes: Iterable[Create | Patch]) -> None:
+    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         del writes
 
-    def carry_out(self, verdict: Verdict) -> Result:
+    def carry_out(self, verdict: Verdict) -> ActResult:
         del verdict
-        return Result(Answer.FAILED, detail="there is no cluster")
+        return ActResult(Answer.FAILED, detail="there is no cluster")

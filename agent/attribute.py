@@ -13,9 +13,9 @@ from agent.model.use import CardUse, NodeUse, PodUse, ProcessUse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from agent.model.owner import Occupant
     from agent.model.pod import PodsOnNode
     from agent.model.sample import CardSample, ProcessList, Sample
+    from agent.model.use import Occupant
 
 MPS_SERVER: Final = "nvidia-cuda-mps"  # what the kernel keeps of nvidia-cuda-mps-server
 _NOBODY: Final = ("", "")

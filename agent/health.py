@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agent.model.sample import NO_TROUBLE, TroubleCode
 
 if TYPE_CHECKING:
-    from agent.loop.moment import Moment
+    from agent.model.state import AgentState
 
 STUCK_SECONDS: Final = 60.0
 """
@@ -35,12 +35,12 @@ def trouble_of_loop(silence_seconds: float, interval_seconds: float) -> str:
     return f"no look at the cards has ended for {silence_seconds:.0f} s: the agent's loop hangs"
 
 
-def trouble_of_container(moment: Moment, now: float) -> str:
+def trouble_of_container(state: AgentState, now: float) -> str:
     """
     Say what this container has lost for good; a driver that hangs or is not loaded is not that.
     """
-    trouble = NO_TROUBLE if moment.look is None else moment.look.sample.trouble
-    since = moment.started_at if moment.measured_at is None else moment.measured_at
+    trouble = NO_TROUBLE if state.last is None else state.last.sample.trouble
+    since = state.started_at if state.measured_at is None else state.measured_at
     if now - since <= CONTAINER_SECONDS or trouble.code is not TroubleCode.CONTAINER:
         return ""
     return f"no card can be read for {now - since:.0f} s, and a new container may: {trouble}"

@@ -12,7 +12,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Final
 
-from agent.judge import Answer, Result
+from agent.model.decision import ActResult, Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ class LastResort:
         self._processes = processes
         self._send = send
 
-    def __call__(self, verdict: Verdict) -> Result:
+    def __call__(self, verdict: Verdict) -> ActResult:
         found = () if verdict.use is None else verdict.use.processes
         killed: list[int] = []
         trouble: list[str] = []
@@ -46,10 +46,10 @@ class LastResort:
             except OSError as error:
                 trouble.append(f"PID {process.pid}: {_reason(error)}")
         if trouble:
-            return Result(Answer.FAILED, detail="; ".join(trouble))
+            return ActResult(Answer.FAILED, detail="; ".join(trouble))
         if not killed:
-            return Result(Answer.GONE, detail="none of its processes is there any more")
-        return Result(Answer.ACCEPTED, detail=f"killed PID {', '.join(map(str, killed))}")
+            return ActResult(Answer.GONE, detail="none of its processes is there any more")
+        return ActResult(Answer.ACCEPTED, detail=f"killed PID {', '.join(map(str, killed))}")
 
     def _kill(self, process: ProcessUse, pod_uid: str) -> bool:
         """

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent.events import Create, Patch
-    from agent.judge import Result
-    from agent.model.decision import Verdict
-    from agent.model.owner import Occupant
+    from agent.events import EventCreate, EventPatch
+    from agent.model.decision import ActResult, Verdict
     from agent.model.pod import PodsOnNode
     from agent.model.sample import Sample
+    from agent.model.use import Occupant
     from gpufence.cards import NodeCards
 
 
@@ -64,12 +63,12 @@ class Cluster(Protocol):
         Have the Node say which cards it has; repeated until it does.
         """
 
-    def write(self, writes: Iterable[Create | Patch]) -> None:
+    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         """
         Have Events written; those that cannot be queued are dropped and counted.
         """
 
-    def carry_out(self, verdict: Verdict) -> Result:
+    def carry_out(self, verdict: Verdict) -> ActResult:
         """
         Ask the API server to make a pod go, after a last look at the pod itself. Blocks; not KILL.
         """

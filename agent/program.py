@@ -19,7 +19,7 @@ from agent.health import trouble_of_container, trouble_of_loop
 from agent.kill import LastResort
 from agent.loop import Hands, Loop, Pace, Ports, Rules
 from agent.metrics import page
-from agent.model.about import About
+from agent.model.state import About
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.settings import STATUS_LISTEN, read_agent_settings
@@ -140,13 +140,13 @@ class Program:
         """
         interval = self._settings.policy.interval_seconds
         hangs = trouble_of_loop(self._pace.silence_seconds, interval)
-        return hangs or trouble_of_container(self._loop.moment, boottime())
+        return hangs or trouble_of_container(self._loop.state, boottime())
 
     def _metrics(self) -> str:
-        return page(self._loop.moment, self._now(), boottime())
+        return page(self._loop.state, self._now(), boottime())
 
     def _snapshot(self) -> str:
-        said = snapshot_of(self._loop.moment, self._now(), boottime(), timestamp())
+        said = snapshot_of(self._loop.state, self._now(), boottime(), timestamp())
         return write_snapshot(said) + "\n"
 
     def _now(self) -> About:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent.cluster.answers import is_unsure, read_refusal
 from agent.cluster.keep import NO_WORDS, keep_namespace, keep_pod, keep_policy
 from agent.cluster.objects import deletion, eviction
-from agent.judge import Answer, Result, objection_of_pod
-from agent.model.decision import Action
-from agent.pods import Ground, read_pod_on_node
+from agent.judge import objection_of_pod
+from agent.model.decision import Action, ActResult, Answer
+from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode, highest_mode
@@ -63,31 +63,33 @@ class Acts:
     `ground` says what a pod stands on whose namespace has these words, under this kill switch.
     """
 
-    def __init__(self, settings: ClusterSettings, ground: Callable[[Words, Mode], Ground]) -> None:
+    def __init__(
+        self, settings: ClusterSettings, ground: Callable[[Words, Mode], PodContext]
+    ) -> None:
         self._settings = settings
         self._ground = ground
 
-    def carry_out(self, verdict: Verdict, clients: Clients) -> Result:
+    def carry_out(self, verdict: Verdict, clients: Clients) -> ActResult:
         """
         Look again, then ask; never raises, and answers within the settings' seconds.
         """
         asking = _Asking(self._settings)
         try:
             pod = self._look(verdict, clients, asking)
-            result = pod if isinstance(pod, Result) else self._ask(verdict, pod, clients, asking)
+            result = pod if isinstance(pod, ActResult) else self._ask(verdict, pod, clients, asking)
         except GpufenceError as error:
             after = error.retry_after_seconds if isinstance(error, ReplyError) else None
-            result = Result(Answer.FAILED, after or 0.0, str(error))
+            result = ActResult(Answer.FAILED, after or 0.0, str(error))
         pod_name = f"{verdict.pod.namespace}/{verdict.pod.name}"
         _log.info("%s of %s: %s %s", verdict.action, pod_name, result.answer, result.detail)
         return result
 
-    def _look(self, verdict: Verdict, clients: Clients, asking: _Asking) -> PodOnNode | Result:
+    def _look(self, verdict: Verdict, clients: Clients, asking: _Asking) -> PodOnNode | ActResult:
         """
         Read the pod as it is now. What the watches last said may be a minute old.
         """
         raw = self._find(verdict.pod, clients, asking)
-        if isinstance(raw, Result):
+        if isinstance(raw, ActResult):
             return raw
         ground = self._ground(
             self._words(verdict.pod.namespace, clients.own, asking),
@@ -95,9 +97,9 @@ class Acts:
         )
         pod = read_pod_on_node(raw, ground)
         objection = objection_of_pod(pod, verdict)
-        return Result(Answer.CANCELLED, detail=objection) if objection else pod
+        return ActResult(Answer.CANCELLED, detail=objection) if objection else pod
 
-    def _find(self, pod: PodOnNode, clients: Clients, asking: _Asking) -> JsonObject | Result:
+    def _find(self, pod: PodOnNode, clients: Clients, asking: _Asking) -> JsonObject | ActResult:
         """
         Ask for the pod, and look for it by a list where that is refused: a node may not know that
         a pod is gone, but may list what is bound to it. The list alone would do, at the price of a
@@ -113,10 +115,10 @@ class Acts:
             items = listed.get("items") or []
         found = [keep_pod(item) for item in items]
         if not found:
-            return Result(Answer.GONE, detail="the pod is gone")
+            return ActResult(Answer.GONE, detail="the pod is gone")
         uid, raw = found[0]
         if uid != pod.uid:
-            return Result(Answer.REPLACED, detail=f"another pod has its name, with UID {uid}")
+            return ActResult(Answer.REPLACED, detail=f"another pod has its name, with UID {uid}")
         return raw
 
     def _words(self, namespace: str, client: Client, asking: _Asking) -> Words:
@@ -137,7 +139,9 @@ class Acts:
             _log.warning("configmap %s is gone: nobody is evicted", names.POLICY_CONFIGMAP)
         return highest_mode(data)
 
-    def _ask(self, verdict: Verdict, pod: PodOnNode, clients: Clients, asking: _Asking) -> Result:
+    def _ask(
+        self, verdict: Verdict, pod: PodOnNode, clients: Clients, asking: _Asking
+    ) -> ActResult:
         client, grace = clients.acting, self._settings.eviction_grace_seconds
         path = core("namespaces", pod.namespace, "pods", pod.name)
         try:
@@ -153,17 +157,17 @@ class Acts:
             if is_unsure(error):
                 return self._look_after(error, pod, clients, asking)
             return read_refusal(error)
-        return Result(Answer.ACCEPTED)
+        return ActResult(Answer.ACCEPTED)
 
     def _look_after(
         self, error: KubeError, pod: PodOnNode, clients: Clients, asking: _Asking
-    ) -> Result:
+    ) -> ActResult:
         """
         See what became of a request that got no clear answer.
         """
         raw = self._find(pod, clients, asking)
-        if isinstance(raw, Result):
+        if isinstance(raw, ActResult):
             return raw
         if raw["metadata"].get("deletionTimestamp") is not None:
-            return Result(Answer.ACCEPTED, detail="the pod is terminating")
+            return ActResult(Answer.ACCEPTED, detail="the pod is terminating")
         return read_refusal(error)

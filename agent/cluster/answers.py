@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.judge import Answer, Result
+from agent.model.decision import ActResult, Answer
 from kube.errors import (
     ConflictError,
     ForbiddenError,
@@ -33,15 +33,15 @@ def is_unsure(error: KubeError) -> bool:
     return isinstance(error, (ConflictError, UnreachableError))
 
 
-def read_refusal(error: KubeError) -> Result:
+def read_refusal(error: KubeError) -> ActResult:
     """
     Read a refusal of an eviction or a deletion.
     """
     if isinstance(error, NotFoundError):
-        return Result(Answer.GONE, detail=str(error))
+        return ActResult(Answer.GONE, detail=str(error))
     after = error.retry_after_seconds if isinstance(error, ReplyError) else None
     answer = Answer.BLOCKED if _by_budget(error) else Answer.FAILED
-    return Result(answer, after or 0.0, _detail(error))
+    return ActResult(answer, after or 0.0, _detail(error))
 
 
 def _by_budget(error: KubeError) -> bool:

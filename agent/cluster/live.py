@@ -16,8 +16,7 @@ from agent.cluster.publisher import Publisher
 from agent.cluster.status import ClusterStatus, Identity
 from agent.cluster.watches import Watches
 from agent.cluster.writer import Writer
-from agent.judge import Answer, Result
-from agent.model.decision import Action
+from agent.model.decision import Action, ActResult, Answer
 from kube import ForbiddenError, KubeError
 
 if TYPE_CHECKING:
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 
     from agent.cluster.keep import Words
     from agent.cluster.settings import ClusterSettings
-    from agent.events import Create, Patch
+    from agent.events import EventCreate, EventPatch
     from agent.model.decision import Verdict
     from agent.model.pod import PodsOnNode
-    from agent.pods import Ground
+    from agent.pod_view import PodContext
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
     from kube import Client
@@ -96,14 +95,14 @@ class AgentCluster:
     def publish(self, cards: NodeCards) -> None:
         self._publisher.publish(cards)
 
-    def write(self, writes: Iterable[Create | Patch]) -> None:
+    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         self._writer.write(writes)
 
-    def carry_out(self, verdict: Verdict) -> Result:
+    def carry_out(self, verdict: Verdict) -> ActResult:
         if verdict.action in {None, Action.KILL}:
             raise ValueError(f"{verdict.action} is no act of the API server's")
         if self._acting is None:
-            return Result(Answer.FAILED, detail="it is not known yet as whom to act")
+            return ActResult(Answer.FAILED, detail="it is not known yet as whom to act")
         return self._acts.carry_out(verdict, Clients(self._client, self._acting))
 
     def _sources(self) -> Sources:
@@ -120,7 +119,7 @@ class AgentCluster:
             seen=seen,
         )
 
-    def _ground(self, words: Words, highest: Mode) -> Ground:
+    def _ground(self, words: Words, highest: Mode) -> PodContext:
         return self._picture.ground(words, highest, self._sources())
 
     def _begin(self) -> None:

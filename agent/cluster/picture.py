@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent.cluster.keep import NO_WORDS
 from agent.cluster.units import reckon
 from agent.model.pod import PodsOnNode, pods_on_node
-from agent.pods import Ground, read_pod_on_node
+from agent.pod_view import PodContext, read_pod_on_node
 from gpufence.errors import GpufenceError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Sources(NamedTuple):
 
 class _Reading(NamedTuple):
     raw: JsonObject
-    ground: Ground
+    ground: PodContext
     pod: PodOnNode | None
 
 
@@ -58,7 +58,7 @@ class Picture:
         self._settings = settings
         self._lock = threading.Lock()
         self._readings: dict[str, _Reading] = {}
-        self._grounds: dict[str, Ground] = {}
+        self._grounds: dict[str, PodContext] = {}
         self._sources: Sources | None = None
         self._reckoned: tuple[NodeCards, JsonObject, Reckoning] | None = None
         self._pods = pods_on_node((), fresh=False)
@@ -77,7 +77,7 @@ class Picture:
                 self._pods = PodsOnNode(known.by_uid, known.by_cgroup, known.by_container, fresh)
             return self._pods
 
-    def ground(self, words: Words, highest: Mode, sources: Sources) -> Ground:
+    def ground(self, words: Words, highest: Mode, sources: Sources) -> PodContext:
         """
         Return what a pod stands on whose namespace says so, under this kill switch.
         """
@@ -106,8 +106,10 @@ class Picture:
             if reading.pod is not None:
                 yield reading.pod
 
-    def _ground(self, words: Words, highest: Mode, cards: tuple[Card, ...], units: Units) -> Ground:
-        return Ground(
+    def _ground(
+        self, words: Words, highest: Mode, cards: tuple[Card, ...], units: Units
+    ) -> PodContext:
+        return PodContext(
             labels=words.labels,
             annotations=words.annotations,
             highest=highest,
@@ -135,7 +137,7 @@ def _same(known: Sources | None, sources: Sources) -> bool:
     )
 
 
-def _read_quietly(raw: JsonObject, ground: Ground) -> PodOnNode | None:
+def _read_quietly(raw: JsonObject, ground: PodContext) -> PodOnNode | None:
     """
     Read a pod; what cannot be read at all is left out, and its processes belong to nobody.
     """

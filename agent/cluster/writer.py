@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from agent.cluster.objects import Written, event, event_patch, name_event
-from agent.events import Create
+from agent.events import EventCreate
 from kube import (
     ConflictError,
     ForbiddenError,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent.cluster.settings import ClusterSettings
-    from agent.events import Patch
+    from agent.events import EventPatch
     from kube import Client
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Writer:
 
     def __init__(self, settings: ClusterSettings) -> None:
         self._settings = settings
-        self._queue: deque[Create | Patch] = deque()
+        self._queue: deque[EventCreate | EventPatch] = deque()
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._stop_by = 0.0
@@ -74,7 +74,7 @@ class Writer:
         if self._thread is not None:
             self._thread.join(self._settings.close_seconds)
 
-    def write(self, writes: Iterable[Create | Patch]) -> None:
+    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         with self._changed:
             for item in writes:
                 if len(self._queue) < self._settings.queued_events:
@@ -87,14 +87,14 @@ class Writer:
         while (item := self._next()) is not None:
             self._try(client, item)
 
-    def _next(self) -> Create | Patch | None:
+    def _next(self) -> EventCreate | EventPatch | None:
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._stop.is_set())
             if not self._queue or (self._stop.is_set() and time.monotonic() > self._stop_by):
                 return None
             return self._queue.popleft()
 
-    def _try(self, client: Client, item: Create | Patch) -> None:
+    def _try(self, client: Client, item: EventCreate | EventPatch) -> None:
         """
         Write one Event, for a while if the API server is away.
         """
@@ -115,7 +115,7 @@ class Writer:
                 return
         self._give_up(item, last)
 
-    def _give_up(self, item: Create | Patch, error: KubeError) -> None:
+    def _give_up(self, item: EventCreate | EventPatch, error: KubeError) -> None:
         if isinstance(error, _PASSING):
             self.dropped += 1
             _log.warning("an Event %s is dropped: %s", item.notice.reason, error)
@@ -123,9 +123,9 @@ class Writer:
             self.refused += 1
             self._complain(item, error)
 
-    def _write(self, client: Client, item: Create | Patch, unique: str, now: str) -> None:
+    def _write(self, client: Client, item: EventCreate | EventPatch, unique: str, now: str) -> None:
         known = self._known.get(item.serial)
-        if not isinstance(item, Create) and known is not None:
+        if not isinstance(item, EventCreate) and known is not None:
             try:
                 client.patch(
                     core("namespaces", known.namespace, "events", known.name),
@@ -141,9 +141,14 @@ class Writer:
         self._create(client, item, known, unique, now)
 
     def _create(
-        self, client: Client, item: Create | Patch, known: Written | None, unique: str, now: str
+        self,
+        client: Client,
+        item: EventCreate | EventPatch,
+        known: Written | None,
+        unique: str,
+        now: str,
     ) -> None:
-        count = 1 if isinstance(item, Create) else item.count
+        count = 1 if isinstance(item, EventCreate) else item.count
         new = name_event(item.notice, unique, now if known is None else known.first)
         with suppress(ConflictError):  # the first try got through, only its answer did not
             client.post(
@@ -155,7 +160,7 @@ class Writer:
         while len(self._known) > self._settings.remembered_events:
             self._known.popitem(last=False)
 
-    def _complain(self, item: Create | Patch, error: KubeError) -> None:
+    def _complain(self, item: EventCreate | EventPatch, error: KubeError) -> None:
         # Namespaces that go away take no new Events, and that is nobody's mistake.
         going = isinstance(error, NotFoundError) or _is_terminating(error)
         level = logging.DEBUG if going else logging.WARNING

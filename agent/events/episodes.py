@@ -67,7 +67,7 @@ NO_EPISODES = Episodes()
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class EventCreate:
     """
     Write a new Event with a count of one.
     """
@@ -77,7 +77,7 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class EventPatch:
     """
     Set the count, message and last time of the Event that `serial` was created for.
     """
@@ -89,7 +89,7 @@ class Patch:
 
 def damped(
     episodes: Episodes, notices: Iterable[Notice], now: float, damping: Damping
-) -> tuple[tuple[Create | Patch, ...], Episodes]:
+) -> tuple[tuple[EventCreate | EventPatch, ...], Episodes]:
     """
     Turn notices into what is to be written, and remember it.
 
@@ -102,7 +102,7 @@ def damped(
     }
     serial, dropped = episodes.next_serial, episodes.dropped
     allowance = _refilled(episodes, now, damping)
-    writes: list[Create | Patch] = []
+    writes: list[EventCreate | EventPatch] = []
     for notice in notices:
         key = _key(notice)
         episode = running.get(key)
@@ -112,7 +112,7 @@ def damped(
         elif allowance >= 1.0:
             allowance -= 1.0
             running[key] = Episode(serial, 1, now, now)
-            writes.append(Create(serial, notice))
+            writes.append(EventCreate(serial, notice))
             serial += 1
         else:
             dropped += 1
@@ -121,11 +121,11 @@ def damped(
 
 def _continued(
     episode: Episode, notice: Notice, now: float, damping: Damping
-) -> tuple[Episode, list[Patch]]:
+) -> tuple[Episode, list[EventPatch]]:
     if now - episode.said_at < damping.repeat_seconds:
         return Episode(episode.serial, episode.count, episode.said_at, now), []
     count = episode.count + 1
-    return Episode(episode.serial, count, now, now), [Patch(episode.serial, count, notice)]
+    return Episode(episode.serial, count, now, now), [EventPatch(episode.serial, count, notice)]
 
 
 def _refilled(episodes: Episodes, now: float, damping: Damping) -> float:

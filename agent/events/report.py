@@ -7,15 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.events import sentences
-from agent.judge.settle import Answer
-from agent.model.decision import Brake, Outcome
+from agent.model.decision import Answer, Brake, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent.events.notice import Notice
-    from agent.judge.settle import Result
-    from agent.model.decision import Decision, Verdict
+    from agent.model.decision import ActResult, Decision, Verdict
 
 
 def notices(decision: Decision, node: str) -> tuple[Notice, ...]:
@@ -28,7 +26,7 @@ def notices(decision: Decision, node: str) -> tuple[Notice, ...]:
     )
 
 
-def notices_of(verdict: Verdict, result: Result) -> tuple[Notice, ...]:
+def notices_of(verdict: Verdict, result: ActResult) -> tuple[Notice, ...]:
     """
     Return what an act and the answer to it give cause to say.
 

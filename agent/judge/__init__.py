@@ -7,6 +7,6 @@ carries an act out reads the pod once more and asks `objection_of_pod`.
 
 from agent.judge.judge import judge
 from agent.judge.recheck import objection, objection_of_pod
-from agent.judge.settle import Answer, Result, settle
+from agent.judge.settle import settle
 
-__all__ = ["Answer", "Result", "judge", "objection", "objection_of_pod", "settle"]
+__all__ = ["judge", "objection", "objection_of_pod", "settle"]

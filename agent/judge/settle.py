@@ -4,47 +4,24 @@ PURE. What became of an act, remembered for the ticks to come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.judge.brakes import recent
 from agent.judge.offenders import offended
 from agent.judge.refusals import refused
-from agent.model.decision import Action
+from agent.model.decision import Action, Answer
 from agent.model.memory import Evicted
 
 if TYPE_CHECKING:
-    from agent.model.decision import Verdict
+    from agent.model.decision import ActResult, Verdict
     from agent.model.memory import Memory
     from agent.model.policy import Policy
 
 
-class Answer(StrEnum):
-    """
-    What the API server, or the last look before asking it, said.
-    """
-
-    ACCEPTED = "accepted"  # the pod goes; for a kill: the signal was sent
-    BLOCKED = "blocked"  # 429 by a disruption budget, or 500 since several match
-    FAILED = "failed"  # anything else: no rights, no connection, a server's own trouble
-    GONE = "gone"  # 404: the pod is not there any more
-    REPLACED = "replaced"  # 409: another pod has its name
-    CANCELLED = "cancelled"  # the last look found no reason left; nothing was asked
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """
-    `after_seconds` is the server's Retry-After, `detail` its message.
-    """
-
-    answer: Answer
-    after_seconds: float = 0.0
-    detail: str = ""
-
-
-def settle(memory: Memory, verdict: Verdict, result: Result, policy: Policy, now: float) -> Memory:
+def settle(
+    memory: Memory, verdict: Verdict, result: ActResult, policy: Policy, now: float
+) -> Memory:
     """
     Remember the answer to one act.
 

@@ -4,7 +4,6 @@ The agent's deciding half set in motion: when to look, what to publish, and who 
 
 from agent.loop.hands import Hands
 from agent.loop.loop import Loop, Ports, Rules
-from agent.loop.moment import Look, Moment
 from agent.loop.pace import Pace
 
-__all__ = ["Hands", "Look", "Loop", "Moment", "Pace", "Ports", "Rules"]
+__all__ = ["Hands", "Loop", "Pace", "Ports", "Rules"]

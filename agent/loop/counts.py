@@ -1,13 +1,10 @@
 """
-PURE. What the agent has counted since its start; every set of keys is bounded.
+PURE. Counting violations: each once, and in a bounded number of namespaces.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
-
-from gpufence.exposition import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,27 +15,11 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 Place: TypeAlias = tuple[str, str]
 
-TICK_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 MOST_NAMESPACES: Final = 200
 """
 Namespaces whose violations are counted apart; what comes later is counted together.
 """
 OTHERS: Final = "(others)"
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """
-    `evictions` are by action and answer, `violations` by namespace and mode. `muted` are Events
-    that were not written since there were too many.
-    """
-
-    ticks: Distribution = field(default_factory=lambda: Distribution(TICK_BOUNDS))
-    skipped: int = 0
-    failed: int = 0
-    muted: int = 0
-    evictions: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    violations: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def one_more(counts: Mapping[K, int], key: K) -> dict[K, int]:

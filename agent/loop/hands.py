@@ -9,8 +9,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.judge import Answer, Result
-from agent.model.decision import Action
+from agent.model.decision import Action, ActResult, Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +26,7 @@ class Done(NamedTuple):
     """
 
     verdict: Verdict
-    result: Result
+    result: ActResult
     seconds: float
 
 
@@ -42,8 +41,8 @@ class Hands:
 
     def __init__(
         self,
-        carry_out: Callable[[Verdict], Result],
-        kill: Callable[[Verdict], Result],
+        carry_out: Callable[[Verdict], ActResult],
+        kill: Callable[[Verdict], ActResult],
         clock: Callable[[], float],
         fresh_seconds: float,
     ) -> None:
@@ -107,9 +106,9 @@ class Hands:
             result = self._result(verdict, looked_at)
             self._done.put(Done(verdict, result, self._clock() - looked_at))
 
-    def _result(self, verdict: Verdict, looked_at: float) -> Result:
+    def _result(self, verdict: Verdict, looked_at: float) -> ActResult:
         if self._clock() - looked_at > self._fresh_seconds:
-            return Result(Answer.CANCELLED, detail="its turn came too late after the last look")
+            return ActResult(Answer.CANCELLED, detail="its turn came too late after the last look")
         way = (
             self._otherwise
             if verdict.action is None
@@ -119,4 +118,6 @@ class Hands:
             return way(verdict)
         except Exception as error:  # noqa: BLE001 - a bug with one pod must not end all acting
             _log.exception("acting on pod %s/%s failed", verdict.pod.namespace, verdict.pod.name)
-            return Result(Answer.FAILED, detail=f"{type(error).__name__} in the agent; see its log")
+            return ActResult(
+                Answer.FAILED, detail=f"{type(error).__name__} in the agent; see its log"
+            )

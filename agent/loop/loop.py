@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent.events import NO_EPISODES, Damping, damped, notices_of
-from agent.judge import Answer, judge, objection, settle
+from agent.judge import judge, objection, settle
 from agent.loop.counts import one_more, violations_since, with_violations
 from agent.loop.eyes import Eyes
-from agent.loop.moment import Look, Moment
 from agent.loop.news import NOTHING_TOLD, news
 from agent.loop.owners import entered, evicted
 from agent.loop.trouble import NO_TROUBLES, troubled
+from agent.model.decision import Answer
 from agent.model.memory import Memory
 from agent.model.policy import Policy
+from agent.model.state import AgentState, TickResult
 from gpufence.cards import NodeCards
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Rules:
 
 class Loop:
     """
-    Owns everything that goes from one tick to the next; `moment` is its last word, and any thread
+    Owns everything that goes from one tick to the next; `state` is its last word, and any thread
     may read it.
     """
 
@@ -75,7 +76,7 @@ class Loop:
         self._troubles = NO_TROUBLES
         self._told = NOTHING_TOLD
         self._published: tuple[object, ...] = ()
-        self.moment = Moment(started_at, started_at)
+        self.state = AgentState(started_at, started_at)
 
     def tick(self) -> None:
         """
@@ -83,26 +84,26 @@ class Loop:
         """
         began = self._ports.clock()
         try:
-            moment = self._moment()
+            state = self._next_state()
         except Exception:  # noqa: BLE001 - measuring has to go on
             _log.exception("a tick failed; nobody is evicted by it")
-            counts = self.moment.counts
-            self.moment = replace(
-                self.moment, at=began, counts=replace(counts, failed=counts.failed + 1)
+            counts = self.state.counts
+            self.state = replace(
+                self.state, at=began, counts=replace(counts, failed=counts.failed + 1)
             )
             return
         seconds = self._ports.clock() - began
-        counts = replace(moment.counts, ticks=moment.counts.ticks.observed(seconds))
-        self.moment = replace(moment, counts=counts)
+        counts = replace(state.counts, ticks=state.counts.ticks.observed(seconds))
+        self.state = replace(state, counts=counts)
 
     def skip(self, ticks: int) -> None:
         """
         Count ticks that were left out.
         """
-        counts = self.moment.counts
-        self.moment = replace(self.moment, counts=replace(counts, skipped=counts.skipped + ticks))
+        counts = self.state.counts
+        self.state = replace(self.state, counts=replace(counts, skipped=counts.skipped + ticks))
 
-    def _moment(self) -> Moment:
+    def _next_state(self) -> AgentState:
         settled = self._settle()
         known = violations_since(self._memory)
         seen = self._eyes.look(self._suspects)
@@ -114,12 +115,12 @@ class Loop:
         self._introduce(seen)
         self._told, told = news(self._told, decision, self._rules.node)
         self._say([*settled, *told, *self._troubled(seen, now)], now)
-        before = self.moment
+        before = self.state
         violations = with_violations(before.counts.violations, decision, self._memory, known)
         return replace(
             before,
             at=now,
-            look=Look(seen.sample, seen.use, seen.pods, decision),
+            last=TickResult(seen.sample, seen.use, seen.pods, decision),
             measured_at=before.measured_at if _is_blind(seen) else seen.sample.taken_at,
             counts=replace(before.counts, violations=violations),
             ledger=entered(before.ledger, seen.use, seen.pods, decision, policy.gap_seconds),
@@ -141,12 +142,12 @@ class Loop:
     def _account(self, done: Done) -> None:
         verdict, result, _ = done
         key = (str(verdict.action), str(result.answer))
-        counts = self.moment.counts
-        ledger = self.moment.ledger
+        counts = self.state.counts
+        ledger = self.state.ledger
         if result.answer is Answer.ACCEPTED:
             ledger = evicted(ledger, verdict.pod)
-        self.moment = replace(
-            self.moment,
+        self.state = replace(
+            self.state,
             counts=replace(counts, evictions=one_more(counts.evictions, key)),
             ledger=ledger,
         )
@@ -195,8 +196,8 @@ class Loop:
         if writes:
             self._ports.cluster.write(writes)
         dropped = self._episodes.dropped
-        if dropped != self.moment.counts.muted:
-            self.moment = replace(self.moment, counts=replace(self.moment.counts, muted=dropped))
+        if dropped != self.state.counts.muted:
+            self.state = replace(self.state, counts=replace(self.state.counts, muted=dropped))
 
 
 def _is_blind(seen: Seen) -> bool:

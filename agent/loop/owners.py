@@ -4,12 +4,12 @@ PURE. What the pods of each owner did on this node since the agent started: the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from agent.model.state import Ledger, OwnerTally
 
+if TYPE_CHECKING:
     from agent.model.decision import Decision, Verdict
     from agent.model.memory import Lineage
     from agent.model.pod import PodOnNode, PodsOnNode
@@ -20,39 +20,6 @@ MOST_OWNERS: Final = 512
 More than have GPU pods on a node in weeks; who has been away for longest is forgotten first.
 """
 _SEEN_SECONDS: Final = 60.0  # how exactly it is known when an owner was seen last
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerTally:
-    """
-    One owner; `seen_at` is when any of its pods last held memory, to a minute.
-    """
-
-    namespace: str
-    kind: str
-    name: str
-    limit_bytes: int | None = None
-    peak_bytes: int = 0
-    over_seconds: float = 0.0
-    processes: int = 0
-    injected: bool = True
-    pods: int = 0
-    evictions: int = 0
-    seen_at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """
-    All owners by lineage, and the pods that have been counted and are still there.
-    """
-
-    owners: Mapping[Lineage, OwnerTally] = field(default_factory=dict)
-    counted: frozenset[str] = frozenset()
-    at: float | None = None
-
-
-NO_LEDGER = Ledger()
 
 
 def entered(

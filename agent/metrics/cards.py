@@ -11,13 +11,13 @@ from gpufence.exposition import Family
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agent.loop.moment import Look
+    from agent.model.state import TickResult
     from agent.model.use import CardUse
 
-    Read = Callable[[CardUse, Look], float | None]
+    Read = Callable[[CardUse, TickResult], float | None]
 
 
-def card_families(look: Look | None) -> Iterator[Family]:
+def card_families(look: TickResult | None) -> Iterator[Family]:
     """
     Yield a family for each figure; without a look that is current they have no lines.
     """
@@ -50,40 +50,40 @@ def _info(use: CardUse) -> dict[str, str]:
     return {"card": card.uuid, "index": str(card.index), "model": card.model, **mig}
 
 
-def _is_readable(use: CardUse, _look: Look) -> float:
+def _is_readable(use: CardUse, _look: TickResult) -> float:
     return float(use.memory is not None and use.listed_at is not None)
 
 
-def _total(use: CardUse, _look: Look) -> float:
+def _total(use: CardUse, _look: TickResult) -> float:
     return use.card.memory_bytes if use.memory is None else use.memory.total_bytes
 
 
-def _used(use: CardUse, _look: Look) -> float | None:
+def _used(use: CardUse, _look: TickResult) -> float | None:
     return None if use.memory is None else use.memory.used_bytes
 
 
-def _free(use: CardUse, _look: Look) -> float | None:
+def _free(use: CardUse, _look: TickResult) -> float | None:
     return None if use.memory is None else use.memory.free_bytes
 
 
-def _reserved(use: CardUse, _look: Look) -> float | None:
+def _reserved(use: CardUse, _look: TickResult) -> float | None:
     return None if use.memory is None else use.memory.reserved_bytes
 
 
-def _committed(use: CardUse, look: Look) -> float | None:
+def _committed(use: CardUse, look: TickResult) -> float | None:
     found = look.decision.findings.get(use.card.uuid)
     return None if found is None or use.listed_at is None else found.committed_bytes
 
 
-def _unattributed(use: CardUse, _look: Look) -> float | None:
+def _unattributed(use: CardUse, _look: TickResult) -> float | None:
     return use.unattributed_bytes
 
 
-def _unlisted(use: CardUse, _look: Look) -> float | None:
+def _unlisted(use: CardUse, _look: TickResult) -> float | None:
     return use.unlisted_bytes
 
 
-def _age(use: CardUse, look: Look) -> float | None:
+def _age(use: CardUse, look: TickResult) -> float | None:
     if use.listed_at is None:
         return None
     return round(max(look.decision.at - use.listed_at, 0.0), 3)

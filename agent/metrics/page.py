@@ -6,43 +6,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.judge import Answer
 from agent.metrics.cards import card_families
 from agent.metrics.pods import pod_families
-from agent.model.decision import Action, Brake
+from agent.model.decision import Action, Answer, Brake
 from gpufence.exposition import Family, Histogram, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.loop.counts import Counts
-    from agent.loop.moment import Look, Moment
-    from agent.model.about import About
+    from agent.model.state import About, AgentState, Counts, TickResult
     from gpufence.exposition import Metric
 
 _TICK = "gpufence_agent_tick_duration_seconds"
 
 
-def page(moment: Moment, about: About, now: float) -> str:
+def page(state: AgentState, about: About, now: float) -> str:
     """
     Write what is known at this moment; figures of a look that is too old are left out.
     """
-    look = moment.look if moment.is_current(now, about.gap_seconds) else None
+    look = state.last if state.is_current(now, about.gap_seconds) else None
     return write_page(
         [
             *pod_families(look),
             *card_families(look),
-            *_measuring(moment, about, now),
-            *_acting(moment.counts, look),
-            *_cluster(about, moment.counts),
+            *_measuring(state, about, now),
+            *_acting(state.counts, look),
+            *_cluster(about, state.counts),
             _info(about),
         ]
     )
 
 
-def _measuring(moment: Moment, about: About, now: float) -> Iterator[Metric]:
-    counts = moment.counts
-    age = None if moment.measured_at is None else round(max(now - moment.measured_at, 0.0), 3)
+def _measuring(state: AgentState, about: About, now: float) -> Iterator[Metric]:
+    counts = state.counts
+    age = None if state.measured_at is None else round(max(now - state.measured_at, 0.0), 3)
     yield _gauge("gpufence_sample_age_seconds", "Time since any card could last be read.", age)
     yield _counter(
         "gpufence_nvml_restarts_total",
@@ -60,7 +57,7 @@ def _measuring(moment: Moment, about: About, now: float) -> Iterator[Metric]:
     )
 
 
-def _acting(counts: Counts, look: Look | None) -> Iterator[Metric]:
+def _acting(counts: Counts, look: TickResult | None) -> Iterator[Metric]:
     yield _evictions(counts)
     yield Family(
         "gpufence_violations_total",

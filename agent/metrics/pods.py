@@ -7,19 +7,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from agent.model.allowance import allowance_bytes
 from agent.model.decision import Outcome
+from agent.model.use import allowance_bytes
 from gpufence.exposition import Family
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agent.loop.moment import Look
     from agent.model.pod import PodOnNode
+    from agent.model.state import TickResult
     from agent.model.use import PodUse
 
 
-def pod_families(look: Look | None) -> Iterator[Family]:
+def pod_families(look: TickResult | None) -> Iterator[Family]:
     """
     Yield a family for each figure; pods come and go, and so do their lines.
     """
@@ -79,7 +79,7 @@ class _Place:
         return None if limit is None else limit.limit_bytes
 
 
-def _places(look: Look) -> Iterator[_Place]:
+def _places(look: TickResult) -> Iterator[_Place]:
     for uuid, card in look.use.cards.items():
         for uid, use in card.pods.items():
             pod = look.pods.by_uid.get(uid)
@@ -87,7 +87,7 @@ def _places(look: Look) -> Iterator[_Place]:
                 yield _Place(pod, uuid, use)
 
 
-def _outcomes(look: Look | None) -> Family:
+def _outcomes(look: TickResult | None) -> Family:
     """
     Count the verdicts of each kind, those that nobody got included.
     """
@@ -102,7 +102,7 @@ def _outcomes(look: Look | None) -> Family:
     )
 
 
-def _violators(look: Look | None) -> Family:
+def _violators(look: TickResult | None) -> Family:
     verdicts = () if look is None else look.decision.verdicts
     found = Counter(
         (verdict.pod.namespace, str(verdict.pod.mode)) for verdict in verdicts if verdict.over

@@ -1,7 +1,8 @@
 """
 PURE. What the judge decides in one tick: for every fenced pod and card what is done, and why.
 
-The same value feeds evictions, events, metrics, logs and the snapshot.
+The same value feeds evictions, events, metrics, logs and the snapshot. Last comes what became of an
+act, told by whoever carries it out.
 """
 
 from __future__ import annotations
@@ -154,3 +155,27 @@ class Decision:
     brake: Brake | None
     suspects: frozenset[str]
     findings: Mapping[str, CardFinding]
+
+
+class Answer(StrEnum):
+    """
+    What the API server, or the last look before asking it, said.
+    """
+
+    ACCEPTED = "accepted"  # the pod goes; for a kill: the signal was sent
+    BLOCKED = "blocked"  # 429 by a disruption budget, or 500 since several match
+    FAILED = "failed"  # anything else: no rights, no connection, a server's own trouble
+    GONE = "gone"  # 404: the pod is not there any more
+    REPLACED = "replaced"  # 409: another pod has its name
+    CANCELLED = "cancelled"  # the last look found no reason left; nothing was asked
+
+
+@dataclass(frozen=True, slots=True)
+class ActResult:
+    """
+    `after_seconds` is the server's Retry-After, `detail` its message.
+    """
+
+    answer: Answer
+    after_seconds: float = 0.0
+    detail: str = ""

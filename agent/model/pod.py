@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from agent.model.owner import Owner
+    from agent.model.use import Owner
     from gpufence.mode import Mode
 
 JOB = "Job"

@@ -1,5 +1,5 @@
 """
-PURE. Who holds how much on which card.
+PURE. Who holds how much on which card, and whose each process is, as the kernel says.
 """
 
 from __future__ import annotations
@@ -10,9 +10,35 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.model.owner import Occupant
+    from agent.model.pod import PodOnNode
     from agent.model.sample import CardMemory
     from gpufence.cards import Card
+
+
+class Owner(NamedTuple):
+    """
+    What a cgroup path names.
+
+    A static pod's UID is the hash its kubelet made up. No UID but a container: a neighbour of the
+    reader, in the reader's own pod. No container: the pod's own cgroup.
+    """
+
+    pod_uid: str | None
+    container_id: str | None
+
+
+class Occupant(NamedTuple):
+    """
+    A living process: PID and start time together name it for ever.
+
+    `started_by` is the last moment at which it can have started; the kernel counts in ticks.
+    """
+
+    pid: int
+    started_ticks: int
+    started_by: float
+    owner: Owner | None
+    command: str = ""
 
 
 class ProcessUse(NamedTuple):
@@ -81,3 +107,14 @@ class NodeUse:
 
     taken_at: float
     cards: Mapping[str, CardUse]
+
+
+def allowance_bytes(pod: PodOnNode, use: PodUse) -> int | None:
+    """
+    Add up what each container that holds memory on a card was told; None where any was told
+    nothing, since then nothing caps the sum.
+    """
+    names = {process.container for process in use.processes}
+    caps = [pod.caps.get(name) for name in names]
+    known = [cap.cap_bytes for cap in caps if cap is not None]
+    return sum(known) if known and len(known) == len(caps) else None

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from agent.attribute import attribute
 from agent.clock import boottime, timestamp
 from agent.judge import judge
-from agent.loop.moment import Look, Moment
-from agent.model.about import About
 from agent.model.memory import Memory
 from agent.model.pod import PodOnNode, pods_on_node
 from agent.model.policy import Policy
+from agent.model.state import About, AgentState, TickResult
 from agent.nvml.sampler import Sampler
 from agent.once.named import names_of_pods
 from agent.procfs.lookup import Lookup
@@ -24,8 +23,8 @@ from agent.version import version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from agent.model.owner import Occupant
     from agent.model.sample import Sample
+    from agent.model.use import Occupant
     from agent.nvml.settings import SamplerSettings
     from agent.ports import Cards
     from agent.settings import AgentSettings
@@ -54,10 +53,10 @@ def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
     now = boottime()
     decision, _ = judge(use, pods, Memory(now), _NO_PAUSE, now)
     blind = sample.trouble and not any(item.memory for item in sample.cards)
-    moment = Moment(
+    state = AgentState(
         started_at=started_at,
         at=now,
-        look=Look(sample, use, pods, decision),
+        last=TickResult(sample, use, pods, decision),
         measured_at=None if blind else sample.taken_at,
     )
     about = About(
@@ -66,7 +65,7 @@ def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
         started=started,
         gap_seconds=now - sample.taken_at + 1.0,
     )
-    return snapshot_of(moment, about, now, timestamp())
+    return snapshot_of(state, about, now, timestamp())
 
 
 def first_sample(cards: Cards, settings: SamplerSettings) -> Sample:

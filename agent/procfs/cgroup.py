@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from agent.model.owner import Owner
+from agent.model.use import Owner
 
 _UID = re.compile(
     r"(?:^|-)pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?\Z"

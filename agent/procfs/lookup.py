@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from agent.model.owner import Occupant
+from agent.model.use import Occupant
 from agent.procfs.cgroup import parse_cgroup
 from agent.procfs.stat import Stat, parse_stat
 

@@ -12,22 +12,20 @@ from gpufence.snapshot import CardRow, NobodyRow, OwnerRow, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.loop.moment import Look, Moment
-    from agent.loop.owners import OwnerTally
-    from agent.model.about import About
     from agent.model.sample import CardSample
+    from agent.model.state import About, AgentState, OwnerTally, TickResult
     from agent.model.use import CardUse
 
 
-def snapshot_of(moment: Moment, about: About, now: float, at: str) -> Snapshot:
+def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapshot:
     """
     Say all that is known; `at` is the time of day of `now`.
 
     A look that is too old keeps its cards and pods, but every figure of theirs is unknown.
     """
-    look = moment.look
+    look = state.last
     status = about.cluster
-    current = moment.is_current(now, about.gap_seconds)
+    current = state.is_current(now, about.gap_seconds)
     return Snapshot(
         node=about.node,
         version=about.version,
@@ -36,17 +34,17 @@ def snapshot_of(moment: Moment, about: About, now: float, at: str) -> Snapshot:
         driver="" if look is None else look.sample.driver,
         highest="" if status is None or not status.synced else str(status.highest),
         fresh=status is not None and status.fresh,
-        stale_seconds=None if moment.measured_at is None else max(now - moment.measured_at, 0.0),
+        stale_seconds=None if state.measured_at is None else max(now - state.measured_at, 0.0),
         brake="" if look is None or look.decision.brake is None else str(look.decision.brake),
         trouble=_trouble(look, current=current),
         cards=() if look is None else tuple(_cards(look, now, current=current)),
         pods=() if look is None else pod_rows(look, current=current),
         nobody=() if look is None or not current else tuple(_nobody(look)),
-        owners=tuple(_owner(item) for _, item in sorted(moment.ledger.owners.items())),
+        owners=tuple(_owner(item) for _, item in sorted(state.ledger.owners.items())),
     )
 
 
-def _trouble(look: Look | None, *, current: bool) -> str:
+def _trouble(look: TickResult | None, *, current: bool) -> str:
     if look is None:
         return "the cards have not been looked at yet"
     if not current:
@@ -54,13 +52,15 @@ def _trouble(look: Look | None, *, current: bool) -> str:
     return look.sample.trouble.text or "; ".join(map(str, look.sample.unidentified))
 
 
-def _cards(look: Look, now: float, *, current: bool) -> Iterator[CardRow]:
+def _cards(look: TickResult, now: float, *, current: bool) -> Iterator[CardRow]:
     samples = {item.card.uuid: item for item in look.sample.cards}
     for use in sorted(look.use.cards.values(), key=lambda item: (item.card.index, item.card.uuid)):
         yield _card(look, use, samples[use.card.uuid], now, current=current)
 
 
-def _card(look: Look, use: CardUse, sample: CardSample, now: float, *, current: bool) -> CardRow:
+def _card(
+    look: TickResult, use: CardUse, sample: CardSample, now: float, *, current: bool
+) -> CardRow:
     card = use.card
     memory = use.memory if current else None
     listed = use.listed_at if current else None
@@ -81,7 +81,7 @@ def _card(look: Look, use: CardUse, sample: CardSample, now: float, *, current: 
     )
 
 
-def _nobody(look: Look) -> Iterator[NobodyRow]:
+def _nobody(look: TickResult) -> Iterator[NobodyRow]:
     for uuid, use in look.use.cards.items():
         for process in use.processes:
             if not process.pod_uid:

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.model.allowance import allowance_bytes
+from agent.model.use import allowance_bytes
 from gpufence.snapshot import PodRow, ProcessRow, UseRow
 
 if TYPE_CHECKING:
-    from agent.loop.moment import Look
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
+    from agent.model.state import TickResult
     from agent.model.use import PodUse, ProcessUse
 
 
-def pod_rows(look: Look, *, current: bool) -> tuple[PodRow, ...]:
+def pod_rows(look: TickResult, *, current: bool) -> tuple[PodRow, ...]:
     """
     Return a row for each, by namespace and name.
     """

@@ -15,7 +15,7 @@ import pytest
 from agent.metrics import page
 from agent.snapshot import snapshot_of
 from gpufence.snapshot import read_snapshot, write_snapshot
-from tests.support.agent.scene import ABOUT, blinded, busy_moment
+from tests.support.agent.scene import ABOUT, blinded, busy_state
 
 FOLDER = Path(__file__).parent
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
@@ -23,11 +23,11 @@ WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    moment = blinded(busy_moment())
-    now = moment.at + 0.5
-    said = snapshot_of(moment, ABOUT, now, "2026-01-02T03:05:06Z")
+    state = blinded(busy_state())
+    now = state.at + 0.5
+    said = snapshot_of(state, ABOUT, now, "2026-01-02T03:05:06Z")
     return {
-        "metrics.txt": page(moment, ABOUT, now),
+        "metrics.txt": page(state, ABOUT, now),
         "snapshot.json": json.dumps(json.loads(write_snapshot(said)), indent=2) + "\n",
     }
 

@@ -9,7 +9,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model.owner import Owner
+from agent.model.use import Owner
 from agent.procfs.cgroup import parse_cgroup
 from agent.procfs.stat import parse_stat
 

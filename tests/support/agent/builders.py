@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.attribute import attribute
-from agent.model.owner import Occupant, Owner
 from agent.model.pod import Controller, PodLimit, PodOnNode, pods_on_node
 from agent.model.sample import CardMemory, CardSample, GpuProcess, ProcessList, Sample
+from agent.model.use import Occupant, Owner
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
 from tests.support.builders import T4_BYTES, card

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.judge import Answer, Result
 from agent.loop import Hands, Loop, Ports, Rules
+from agent.model.decision import ActResult, Answer
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
 from agent.model.sample import NO_TROUBLE, Sample, Trouble
@@ -20,10 +20,10 @@ from tests.support.observing import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agent.events import Create, Patch
+    from agent.events import EventCreate, EventPatch
     from agent.model.decision import Verdict
-    from agent.model.owner import Occupant
     from agent.model.pod import PodOnNode, PodsOnNode
+    from agent.model.use import Occupant
     from gpufence.cards import NodeCards
 
 QUICK = Policy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
@@ -93,9 +93,9 @@ class ApiServer:
     """
 
     known: PodsOnNode = field(default_factory=lambda: pods_on_node(()))
-    result: Result = field(default_factory=lambda: Result(Answer.ACCEPTED))
+    result: ActResult = field(default_factory=lambda: ActResult(Answer.ACCEPTED))
     acts: list[Verdict] = field(default_factory=list)
-    written: list[Create | Patch] = field(default_factory=list)
+    written: list[EventCreate | EventPatch] = field(default_factory=list)
     published: list[NodeCards] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
@@ -106,10 +106,10 @@ class ApiServer:
     def publish(self, cards: NodeCards) -> None:
         self.published.append(cards)
 
-    def write(self, writes: Iterable[Create | Patch]) -> None:
+    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         self.written += writes
 
-    def carry_out(self, verdict: Verdict) -> Result:
+    def carry_out(self, verdict: Verdict) -> ActResult:
         self.acts.append(verdict)
         self.open.wait(20)
         if self.error is not None:
@@ -161,11 +161,11 @@ class Node:
             self.tick()
             assert eventually(lambda: not self.hands.busy or self.hands.answered)
         else:
-            raise AssertionError(f"nobody was acted on: {self.loop.moment}")
+            raise AssertionError(f"nobody was acted on: {self.loop.state}")
 
-    def _kill(self, verdict: Verdict) -> Result:
+    def _kill(self, verdict: Verdict) -> ActResult:
         self.killed.append(verdict)
-        return Result(Answer.ACCEPTED)
+        return ActResult(Answer.ACCEPTED)
 
 
 @contextmanager

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.cluster.status import ClusterStatus, Identity
-from agent.model.about import About
 from agent.model.pod import Cap
 from agent.model.sample import Trouble
+from agent.model.state import About
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, controller, occupant, pod
 from tests.support.agent.node import running
 
 if TYPE_CHECKING:
-    from agent.loop import Moment
+    from agent.model.state import AgentState
 
 STATUS = ClusterStatus(
     synced=True,
@@ -33,7 +33,7 @@ STATUS = ClusterStatus(
 ABOUT = About("gpu-1", "1.2.3", "2026-01-02T03:04:05Z", 3.0, STATUS, restarts=4)
 
 
-def busy_moment() -> Moment:
+def busy_state() -> AgentState:
     """
     Return what is known after a violator has gone, with others in every state still there.
     """
@@ -49,14 +49,14 @@ def busy_moment() -> Moment:
         node.cards.held[2][99] = 512 * MIB
         node.processes.living[99] = occupant(99, None, None, command='Xorg "x"')
         node.tick(3)
-        return node.loop.moment
+        return node.loop.state
 
 
-def blinded(moment: Moment) -> Moment:
+def blinded(state: AgentState) -> AgentState:
     """
     Return the same with its second card lost at the last look.
     """
-    look = moment.look
+    look = state.last
     assert look is not None
     first, second, *rest = look.sample.cards
     lost = replace(second, memory=None, processes=None, trouble=Trouble("it fell off the bus"))
@@ -68,4 +68,4 @@ def blinded(moment: Moment) -> Moment:
         look.sample, cards=(first, lost, *rest), unidentified=(Trouble("index 3: no access"),)
     )
     use = replace(look.use, cards=uses)
-    return replace(moment, look=replace(look, sample=sample, use=use))
+    return replace(state, last=replace(look, sample=sample, use=use))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.attribute import attribute
-from agent.judge import Answer, Result, judge, objection, settle
+from agent.judge import judge, objection, settle
+from agent.model.decision import ActResult, Answer
 from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.model.decision import Decision, Outcome
-    from agent.model.owner import Occupant
     from agent.model.pod import PodOnNode, PodsOnNode
-    from agent.model.use import NodeUse
+    from agent.model.use import NodeUse, Occupant
 
 LONG_AGO = -10_000.0
 
@@ -129,7 +129,9 @@ class World:
         for verdict in self.decision.acts:
             assert "" == objection(verdict, self.use, pods, self.policy, self.now)
             self.acts.append(Act(self.now, verdict.pod.name, str(verdict.action)))
-            self.memory = settle(self.memory, verdict, Result(self.answer), self.policy, self.now)
+            self.memory = settle(
+                self.memory, verdict, ActResult(self.answer), self.policy, self.now
+            )
             if self.answer is Answer.ACCEPTED and not self.ignored:
                 self.leaving[verdict.pod.name] = self.now
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from agent.health import CONTAINER_SECONDS, trouble_of_container, trouble_of_loop
-from agent.loop.moment import Moment
+from agent.model.state import AgentState
 from agent.nvml.faults import Code, trouble_of
 from agent.nvml.protocol import Failure
 from tests.support.agent.node import Node
@@ -32,14 +32,14 @@ def test_a_loop_that_hangs_is_not() -> None:
     assert expected == trouble_of_loop(62.0, 1.0)
 
 
-def blind(code: Code) -> Moment:
+def blind(code: Code) -> AgentState:
     """
     Return what is known by an agent whose NVML has answered with this code from the start.
     """
     node = Node()
     node.cards.trouble = trouble_of(Failure(code, "nvmlInit"))
     node.tick()
-    return node.loop.moment
+    return node.loop.state
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_only_what_a_new_container_may_have_is_worth_a_restart(
     """
     Lost devices and a replaced library are the container's; a driver that is away is the node's.
     """
-    moment = blind(code)
+    state = blind(code)
 
-    assert "" == trouble_of_container(moment, moment.started_at + CONTAINER_SECONDS)
-    assert expected is bool(trouble_of_container(moment, moment.started_at + LONG))
+    assert "" == trouble_of_container(state, state.started_at + CONTAINER_SECONDS)
+    assert expected is bool(trouble_of_container(state, state.started_at + LONG))
 
 
 def test_a_card_that_was_read_counts_from_then() -> None:
@@ -73,14 +73,14 @@ def test_a_card_that_was_read_counts_from_then() -> None:
     measured = node.clock.now
     node.cards.trouble = trouble_of(Failure(Code.UNKNOWN, "nvmlInit"))
     node.tick(seconds=500.0)
-    moment = node.loop.moment
+    state = node.loop.state
 
-    assert "" == trouble_of_container(moment, measured + CONTAINER_SECONDS)
-    assert trouble_of_container(moment, measured + LONG).startswith("no card can be read for 601 s")
+    assert "" == trouble_of_container(state, measured + CONTAINER_SECONDS)
+    assert trouble_of_container(state, measured + LONG).startswith("no card can be read for 601 s")
 
 
 def test_before_the_first_look_nothing_is_wrong() -> None:
     """
     An agent that has not looked yet has no reason to give up.
     """
-    assert "" == trouble_of_container(Moment(0.0, 0.0), LONG)
+    assert "" == trouble_of_container(AgentState(0.0, 0.0), LONG)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.judge import Answer
 from agent.kill import LastResort
-from agent.model.decision import Action, Outcome, Verdict
+from agent.model.decision import Action, Answer, Outcome, Verdict
 from agent.model.use import PodUse, ProcessUse
 from tests.support.agent.builders import pod, process_of
 from tests.support.agent.node import Processes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
-from agent.pods import Ground, read_pod_on_node
+from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError
@@ -26,7 +26,7 @@ from tests.support.vectors import Vector, vectors
 UUID = CARDS[0].uuid
 
 
-def ground(**more: Any) -> Ground:
+def ground(**more: Any) -> PodContext:
     said: dict[str, Any] = {
         "labels": {names.MODE: "evict"},
         "annotations": {},
@@ -34,7 +34,7 @@ def ground(**more: Any) -> Ground:
         "cards": CARDS,
         "units": Units(),
     }
-    return Ground(**said | more)
+    return PodContext(**said | more)
 
 
 def read(raw: dict[str, Any], **more: Any) -> PodOnNode:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.judge import Answer, Result
-from agent.model.decision import Action
+from agent.model.decision import Action, ActResult, Answer
 from tests.http.agent.cluster.builders import (
     LOOK,
     NAMESPACE,
@@ -39,7 +38,7 @@ UID = pod()["metadata"]["uid"]
 OPTIONS = {"gracePeriodSeconds": 30, "preconditions": {"uid": UID}}
 
 
-def carry_out(server: ApiServer, action: Action = Action.EVICT, **more: Any) -> Result:
+def carry_out(server: ApiServer, action: Action = Action.EVICT, **more: Any) -> ActResult:
     with agent_of(server, **more) as agent:
         return agent.carry_out(verdict(action))
 
@@ -57,7 +56,7 @@ def test_what_an_eviction_says(server: ApiServer) -> None:
         "annotations": {"reason": "GPUMemoryEvicted", "requested-by": "gpufence-agent"},
     }
 
-    assert Result(Answer.ACCEPTED) == result
+    assert ActResult(Answer.ACCEPTED) == result
     assert {
         "apiVersion": "policy/v1",
         "kind": "Eviction",

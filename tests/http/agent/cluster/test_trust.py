@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.cluster import AgentCluster, Identity, Impersonation
-from agent.events import Create, Notice, Regarding
+from agent.events import EventCreate, Notice, Regarding
 from gpufence.mode import Mode
 from kube import ClientSettings, WatchSettings, connect
 from tests.http.agent.cluster.builders import (
@@ -200,7 +200,7 @@ def test_tokens_are_read_again(server: ApiServer, tmp_path: Path) -> None:
         wait_for(lambda: agent.pods().fresh, agent)
         token.write_text("two")
         about = Regarding("v1", "Pod", "team-a", "train-1", "u")
-        agent.write([Create(1, Notice("GPUMemoryEvicted", about, "too much"))])
+        agent.write([EventCreate(1, Notice("GPUMemoryEvicted", about, "too much"))])
         (seen,) = server.wait_for(f"POST {NAMESPACE}/events", 1)
     finally:
         agent.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.events import Create, Notice, Patch
+from agent.events import EventCreate, EventPatch, Notice
 from agent.events.notice import Regarding
 from gpufence.names import CARDS as CARDS_KEY
 from gpufence.names import LIMIT_EXCEEDED
@@ -49,7 +49,7 @@ def test_trouble_passes(server: ApiServer) -> None:
     """
     server.on(CREATED, cut(), refusal(500), refusal(429), OK)
     with agent_of(server) as agent:
-        agent.write([Create(1, NOTICE)])
+        agent.write([EventCreate(1, NOTICE)])
         wait_for(lambda: agent.status().events_written == 1, agent)
     tried = {body(server, CREATED, n)["metadata"]["name"] for n in range(4)}
 
@@ -62,7 +62,7 @@ def test_an_answer_that_was_lost(server: ApiServer) -> None:
     """
     server.on(CREATED, cut(), refusal(409, "AlreadyExists"))
     with agent_of(server) as agent:
-        agent.write([Create(1, NOTICE)])
+        agent.write([EventCreate(1, NOTICE)])
         wait_for(lambda: agent.status().events_written == 1, agent)
         status = agent.status()
 
@@ -75,7 +75,7 @@ def test_trouble_that_stays(server: ApiServer) -> None:
     """
     server.on(CREATED, cut(), cut(), OK)
     with agent_of(server, event_attempts=2) as agent:
-        agent.write([Create(1, NOTICE), Create(2, NOTICE)])
+        agent.write([EventCreate(1, NOTICE), EventCreate(2, NOTICE)])
         wait_for(lambda: agent.status().events_written == 1, agent)
         dropped = agent.status().events_dropped
 
@@ -88,7 +88,7 @@ def test_an_api_server_that_knows_no_rules_yet(server: ApiServer) -> None:
     """
     server.on(CREATED, *[refusal(403)] * 3, OK)
     with agent_of(server) as agent:
-        agent.write([Create(1, NOTICE)])
+        agent.write([EventCreate(1, NOTICE)])
         wait_for(lambda: agent.status().events_written == 1, agent)
         refused = agent.status().events_refused
 
@@ -101,7 +101,7 @@ def test_what_stays_forbidden(server: ApiServer) -> None:
     """
     server.on(CREATED, refusal(403), OK)
     with agent_of(server, forbidden_seconds=0.0) as agent:
-        agent.write([Create(1, NOTICE), Create(2, NOTICE)])
+        agent.write([EventCreate(1, NOTICE), EventCreate(2, NOTICE)])
         wait_for(lambda: agent.status().events_written == 1, agent)
         refused = agent.status().events_refused
 
@@ -116,7 +116,7 @@ def test_refusals(server: ApiServer, code: int) -> None:
     """
     server.on(CREATED, refusal(code), OK)
     with agent_of(server) as agent:
-        agent.write([Create(1, NOTICE), Create(2, NOTICE)])
+        agent.write([EventCreate(1, NOTICE), EventCreate(2, NOTICE)])
         wait_for(lambda: agent.status().events_written == 1, agent)
         refused = agent.status().events_refused
 
@@ -130,7 +130,7 @@ def test_a_count_of_an_unknown_event(server: ApiServer) -> None:
     """
     server.on(CREATED, OK)
     with agent_of(server) as agent:
-        agent.write([Patch(9, 4, NOTICE)])
+        agent.write([EventPatch(9, 4, NOTICE)])
         wait_for(lambda: agent.status().events_written == 1, agent)
 
     assert 4 == body(server, CREATED)["count"]
@@ -142,7 +142,7 @@ def test_a_full_queue(server: ApiServer) -> None:
     """
     server.on(CREATED, hang())
     with agent_of(server, queued_events=3, request_seconds=0.2, close_seconds=0.1) as agent:
-        agent.write(Create(n, NOTICE) for n in range(10))
+        agent.write(EventCreate(n, NOTICE) for n in range(10))
         dropped = agent.status().events_dropped
 
     assert 6 <= dropped <= 7
@@ -154,7 +154,7 @@ def test_the_last_words(server: ApiServer) -> None:
     """
     server.on(CREATED, OK)
     with agent_of(server) as agent:
-        agent.write(Create(n, NOTICE) for n in range(20))
+        agent.write(EventCreate(n, NOTICE) for n in range(20))
 
     assert 20 == agent.status().events_written
 
@@ -165,7 +165,7 @@ def test_an_end_in_time(server: ApiServer) -> None:
     """
     server.on(CREATED, hang())
     with agent_of(server, close_seconds=0.2) as agent:
-        agent.write(Create(n, NOTICE) for n in range(20))
+        agent.write(EventCreate(n, NOTICE) for n in range(20))
         server.wait_for(CREATED, 1)
         begin = time.monotonic()
     took = time.monotonic() - begin
@@ -179,7 +179,7 @@ def test_an_end_in_trouble(server: ApiServer) -> None:
     """
     server.on(CREATED, refusal(500))
     with agent_of(server, event_attempts=10**6) as agent:
-        agent.write([Create(1, NOTICE)])
+        agent.write([EventCreate(1, NOTICE)])
         server.wait_for(CREATED, 2)
 
     assert 1 == agent.status().events_dropped
@@ -191,8 +191,8 @@ def test_long_memory(server: ApiServer) -> None:
     """
     server.on(CREATED, OK)
     with agent_of(server, remembered_events=3) as agent:
-        agent.write(Create(n, NOTICE) for n in range(4))
-        agent.write([Patch(0, 2, NOTICE)])
+        agent.write(EventCreate(n, NOTICE) for n in range(4))
+        agent.write([EventPatch(0, 2, NOTICE)])
         wait_for(lambda: agent.status().events_written == 5, agent)
 
     assert 5 == len(server.seen(CREATED))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.events import Create, Notice, Patch
+from agent.events import EventCreate, EventPatch, Notice
 from agent.events.notice import about_node, about_pod
 from gpufence import names
 from kube import core
@@ -46,7 +46,7 @@ def test_events_are_read_with_kubectl(site: Site, cluster: AgentCluster, fenced:
     The pod's events and its owner's stand where kubectl looks for them.
     """
     pod = pod_of(site, cluster, fenced)
-    cluster.write(Create(10 + n, notice) for n, notice in enumerate(notices(pod)))
+    cluster.write(EventCreate(10 + n, notice) for n, notice in enumerate(notices(pod)))
     wait_for(lambda: len(found(site, fenced)) == 2 or None, cluster)
     described = site.plane.kubectl("-n", fenced, "describe", "pod", "a").stdout
     listed = site.plane.kubectl("-n", fenced, "events", "--for", "replicaset.apps/web").stdout
@@ -63,7 +63,7 @@ def test_repetitions_are_counted(site: Site, cluster: AgentCluster, fenced: str)
     """
     notice = notices(pod_of(site, cluster, fenced))[0]
     later = Notice(notice.reason, notice.regarding, "4,000 MiB used")
-    cluster.write([Create(20, notice), Patch(20, 2, notice), Patch(20, 3, later)])
+    cluster.write([EventCreate(20, notice), EventPatch(20, 2, notice), EventPatch(20, 3, later)])
     (event,) = wait_for(
         lambda: [item for item in found(site, fenced) if item["count"] == 3] or None, cluster
     )
@@ -77,10 +77,10 @@ def test_expired_events_come_again(site: Site, cluster: AgentCluster, fenced: st
     An Event that has expired meanwhile is made anew, with the count it had reached.
     """
     notice = notices(pod_of(site, cluster, fenced))[0]
-    cluster.write([Create(30, notice)])
+    cluster.write([EventCreate(30, notice)])
     (first,) = wait_for(lambda: found(site, fenced) or None, cluster)
     site.admin.delete(core("namespaces", fenced, "events", first["metadata"]["name"]))
-    cluster.write([Patch(30, 7, notice)])
+    cluster.write([EventPatch(30, 7, notice)])
     (again,) = wait_for(lambda: found(site, fenced) or None, cluster)
 
     assert 7 == again["count"]
@@ -92,7 +92,9 @@ def test_events_of_the_node(site: Site, cluster: AgentCluster) -> None:
     """
     `kubectl describe node` shows what concerns no single pod.
     """
-    cluster.write([Create(40, Notice(names.NVML_UNAVAILABLE, about_node(site.node), "no driver"))])
+    cluster.write(
+        [EventCreate(40, Notice(names.NVML_UNAVAILABLE, about_node(site.node), "no driver"))]
+    )
 
     def described() -> str | None:
         said = site.plane.kubectl("describe", "node", site.node).stdout
@@ -110,7 +112,10 @@ def test_a_namespace_that_ends(site: Site, cluster: AgentCluster, fenced: str) -
     site.admin.delete(core("namespaces", fenced))
     node = about_node(site.node)
     cluster.write(
-        [Create(50, notices(pod)[0]), Create(51, Notice(names.OVERCOMMITTED, node, "too much"))]
+        [
+            EventCreate(50, notices(pod)[0]),
+            EventCreate(51, Notice(names.OVERCOMMITTED, node, "too much")),
+        ]
     )
     wait_for(lambda: cluster.status().events_written > before.events_written or None, cluster)
 

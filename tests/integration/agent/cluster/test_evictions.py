@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.judge import Answer, Result
-from agent.model.decision import Action
+from agent.model.decision import Action, ActResult, Answer
 from kube import core
 from tests.integration.agent.cluster.site import known, verdict
 
@@ -44,7 +43,7 @@ def test_evicted(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
     result = cluster.carry_out(verdict(pod))
     now = site.pod(pod.namespace)
 
-    assert Result(Answer.ACCEPTED) == result
+    assert ActResult(Answer.ACCEPTED) == result
     assert 30 == now["metadata"]["deletionGracePeriodSeconds"]
     assert "EvictionByEvictionAPI" == conditions(now)["DisruptionTarget"]
 

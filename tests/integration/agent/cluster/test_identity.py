@@ -10,8 +10,7 @@ from uuid import uuid4
 import pytest
 
 from agent.cluster import AgentCluster, Identity, Impersonation
-from agent.judge import Answer
-from agent.model.decision import Action
+from agent.model.decision import Action, Answer
 from gpufence import names
 from kube import ForbiddenError, PatchType, core
 from tests.integration.agent.cluster.site import known, verdict, wait_for

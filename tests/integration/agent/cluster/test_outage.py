@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.events import Create, Notice
+from agent.events import EventCreate, Notice
 from agent.events.notice import about_node
-from agent.judge import Answer
+from agent.model.decision import Answer
 from gpufence import names
 from kube import core
 from tests.integration.agent.cluster.site import known, verdict, wait_for
@@ -30,7 +30,7 @@ def test_outage(site: Site, fenced: str) -> None:
             during, status = agent.pods(), agent.status()
             refused = agent.carry_out(verdict(pod))
             about = about_node(site.node)
-            agent.write([Create(1, Notice(names.UNATTRIBUTED, about, "during the outage"))])
+            agent.write([EventCreate(1, Notice(names.UNATTRIBUTED, about, "during the outage"))])
         finally:
             site.plane.start_api_server()
         wait_for(lambda: agent.pods().fresh or None, agent)

@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from agent.cluster import Identity, Impersonation
-from agent.events import Create, Notice
+from agent.events import EventCreate, Notice
 from agent.events.notice import about_pod
-from agent.judge import Answer
-from agent.model.decision import Action
+from agent.model.decision import Action, Answer
 from gpufence import names
 from kube import ForbiddenError, PatchType, core, group
 from tests.integration.agent.cluster.site import FOLDER, known, verdict, wait_for
@@ -68,7 +67,7 @@ def test_all_of_its_work(site: Site, fenced: str, impersonation: Impersonation) 
     with site.cluster(impersonation=impersonation) as agent:
         wait_for(lambda: agent.status().published or None, agent)
         pods = [known(agent, uid) for uid in uids]
-        agent.write([Create(1, Notice(names.EVICTED, about_pod(pods[0])[0], "too much"))])
+        agent.write([EventCreate(1, Notice(names.EVICTED, about_pod(pods[0])[0], "too much"))])
         answers = [
             agent.carry_out(verdict(pod, action)).answer
             for pod, action in zip(pods, (Action.EVICT, Action.DELETE), strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.cluster.answers import is_unsure, read_refusal
-from agent.judge import Answer
+from agent.model.decision import Answer
 from kube.errors import BadReplyError, Failure, KubeError, UnreachableError, error_for
 
 BUDGET: dict[str, Any] = {

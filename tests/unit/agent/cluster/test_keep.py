@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.cluster.keep import keep_namespace, keep_node, keep_pod, keep_policy
-from agent.pods import Ground, read_pod_on_node
+from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
@@ -22,7 +22,7 @@ from tests.support.vectors import Vector, vectors
 LONG = "x" * 10_000
 
 
-def ground(**more: Any) -> Ground:
+def ground(**more: Any) -> PodContext:
     said: dict[str, Any] = {
         "labels": {names.MODE: "evict"},
         "annotations": {},
@@ -30,7 +30,7 @@ def ground(**more: Any) -> Ground:
         "cards": CARDS,
         "units": Units(),
     }
-    return Ground(**said | more)
+    return PodContext(**said | more)
 
 
 def full_pod() -> dict[str, Any]:

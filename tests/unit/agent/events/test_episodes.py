@@ -4,7 +4,16 @@ How often the same thing is said.
 
 from __future__ import annotations
 
-from agent.events import NO_EPISODES, Create, Damping, Episodes, Notice, Patch, Regarding, damped
+from agent.events import (
+    NO_EPISODES,
+    Damping,
+    Episodes,
+    EventCreate,
+    EventPatch,
+    Notice,
+    Regarding,
+    damped,
+)
 
 POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
 DAMPING = Damping(repeat_seconds=300, burst=2, refill_seconds=5)
@@ -21,7 +30,7 @@ def said(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[float,
     written = []
     for now in seconds:
         writes, episodes = damped(episodes, [notice()], now, DAMPING)
-        written += [(now, item.count if isinstance(item, Patch) else 1) for item in writes]
+        written += [(now, item.count if isinstance(item, EventPatch) else 1) for item in writes]
     return written
 
 
@@ -48,7 +57,7 @@ def test_patch_says_what_is_true_now() -> None:
     _, episodes = damped(episodes, [notice()], 200, DAMPING)
     later = notice(message="more")
 
-    assert (Patch(1, 2, later),) == damped(episodes, [later], 300, DAMPING)[0]
+    assert (EventPatch(1, 2, later),) == damped(episodes, [later], 300, DAMPING)[0]
 
 
 def test_other_reasons_objects_and_topics() -> None:
@@ -69,8 +78,8 @@ def test_too_many_at_once() -> None:
     first, episodes = damped(NO_EPISODES, many, 0, DAMPING)
     second, episodes = damped(episodes, many, 5, DAMPING)
 
-    assert [Create(1, many[0]), Create(2, many[1])] == list(first)
-    assert [Create(3, many[2])] == list(second)
+    assert [EventCreate(1, many[0]), EventCreate(2, many[1])] == list(first)
+    assert [EventCreate(3, many[2])] == list(second)
     assert 3 == episodes.dropped
 
 

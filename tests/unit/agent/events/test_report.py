@@ -11,8 +11,9 @@ import pytest
 from agent.events import notices, notices_of, sentences
 from agent.events.notice import MOST_CHARACTERS
 from agent.events.words import listed
-from agent.judge import Answer, Result
 from agent.model.decision import (
+    ActResult,
+    Answer,
     Brake,
     CardFinding,
     ContainerExcess,
@@ -112,7 +113,7 @@ def test_longest_names() -> None:
     processes = tuple(process(4_000_000 + number, GIB) for number in range(950))
     held = PodUse("uid-a", LIMIT, LIMIT, processes, dict.fromkeys(containers, GIB))
     item = pod("p" * 253, controller=controller())
-    result = Result(Answer.BLOCKED, detail="no " * 3000)
+    result = ActResult(Answer.BLOCKED, detail="no " * 3000)
     found = notices_of(verdict(use=held, pod=item), result)
 
     assert all(len(item.message) <= MOST_CHARACTERS for item in found)

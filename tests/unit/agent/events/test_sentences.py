@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from agent.events import notices_of, sentences
-from agent.judge import Answer, Result
 from agent.model.decision import (
     Action,
+    ActResult,
+    Answer,
     CardFinding,
     ContainerExcess,
     Ineffective,
@@ -83,14 +84,14 @@ def test_evicted(short: bool, why: str) -> None:  # noqa: FBT001 - a column
     found = verdict(Outcome.EVICT, by_shortage=short)
 
     expected = f"GPUMemoryEvicted: evicted: {HELD}{why}; {REMEDY}"
-    assert expected == text(notices_of(found, Result(Answer.ACCEPTED)))
+    assert expected == text(notices_of(found, ActResult(Answer.ACCEPTED)))
 
 
 def test_eviction_blocked() -> None:
     """
     A budget's refusal is told with the server's words and what opens the budget.
     """
-    result = Result(Answer.BLOCKED, detail="Cannot evict pod as it would violate the budget.")
+    result = ActResult(Answer.BLOCKED, detail="Cannot evict pod as it would violate the budget.")
 
     expected = (
         f"GPUMemoryEvictionBlocked: {HELD}, and the API server refuses the eviction: Cannot evict "
@@ -108,7 +109,7 @@ def test_eviction_failed() -> None:
         f"GPUMemoryEvictionFailed: {HELD}, and the eviction failed: 403; it is tried again; "
         "run gpufence-agent check on the node, or delete the pod"
     )
-    assert expected == text(notices_of(verdict(), Result(Answer.FAILED, detail="403")))
+    assert expected == text(notices_of(verdict(), ActResult(Answer.FAILED, detail="403")))
 
 
 @pytest.mark.parametrize("answer", [Answer.GONE, Answer.REPLACED, Answer.CANCELLED])
@@ -116,7 +117,7 @@ def test_answers_that_are_no_news(answer: Answer) -> None:
     """
     A pod that has left by itself is not talked about.
     """
-    assert () == notices_of(verdict(Outcome.EVICT), Result(answer))
+    assert () == notices_of(verdict(Outcome.EVICT), ActResult(answer))
 
 
 def test_kill_is_no_eviction() -> None:
@@ -125,7 +126,7 @@ def test_kill_is_no_eviction() -> None:
     """
     found = verdict(Outcome.STUCK, action=Action.KILL)
 
-    assert () == notices_of(found, Result(Answer.ACCEPTED))
+    assert () == notices_of(found, ActResult(Answer.ACCEPTED))
 
 
 def test_termination_stuck() -> None:

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.judge import Answer
-from agent.model.decision import Outcome
+from agent.model.decision import Answer, Outcome
 from agent.model.policy import Budgets, Policy
 from gpufence.quantity import MIB
 from tests.support.agent.builders import pod

@@ -58,9 +58,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from agent.cluster.answers import read_refusal
-from agent.judge import Answer
-from agent.model.decision import Outcome
-from agent.pods import Ground, read_pod_on_node
+from agent.model.decision import Answer, Outcome
+from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
@@ -130,7 +129,7 @@ def read(annotations: dict[str, str], **namespace: str) -> PodOnNode:
     identity = f"containerd://{container_id('a')}"
     raw["status"] = {"containerStatuses": [{"name": "main", "containerID": identity}]}
     words = {names.PREFIX + key.replace("_", "-"): value for key, value in namespace.items()}
-    ground = Ground({names.MODE: "evict"}, words, Mode.EVICT, CARDS, Units())
+    ground = PodContext({names.MODE: "evict"}, words, Mode.EVICT, CARDS, Units())
     return read_pod_on_node(raw, ground)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.judge import Answer, Result, objection, settle
-from agent.model.decision import Action, Outcome, Verdict
+from agent.judge import objection, settle
+from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
 from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
@@ -159,7 +159,7 @@ def test_act_called_off_leaves_no_trace() -> None:
     """
     memory = Memory(0.0)
 
-    assert memory == settle(memory, verdict(), Result(Answer.CANCELLED), POLICY, 1.0)
+    assert memory == settle(memory, verdict(), ActResult(Answer.CANCELLED), POLICY, 1.0)
 
 
 def test_answer_about_a_pod_that_has_left() -> None:
@@ -168,4 +168,4 @@ def test_answer_about_a_pod_that_has_left() -> None:
     """
     memory = Memory(0.0)
 
-    assert memory == settle(memory, verdict(), Result(Answer.FAILED), POLICY, 1.0)
+    assert memory == settle(memory, verdict(), ActResult(Answer.FAILED), POLICY, 1.0)

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.judge import Answer, Result
 from agent.loop.hands import Hands
-from agent.model.decision import Action, Outcome, Verdict
+from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
 from agent.model.pod import pods_on_node
 from gpufence import names
 from gpufence.quantity import GIB, MIB
@@ -36,12 +35,12 @@ def test_a_violator_is_evicted_once_its_time_is_up() -> None:
     with running() as node:
         violated(node).tick_until_acted()
         node.tick()
-        moment = node.loop.moment
+        state = node.loop.state
 
     assert ["greedy"] == [item.pod.name for item in node.api.acts]
-    assert 1 == moment.counts.evictions[EVICT]
+    assert 1 == state.counts.evictions[EVICT]
     assert names.EVICTED in node.api.reasons
-    assert 1 == moment.ledger.owners["team-a", "Pod", "greedy"].evictions
+    assert 1 == state.ledger.owners["team-a", "Pod", "greedy"].evictions
 
 
 def test_the_card_is_looked_at_again_right_before() -> None:
@@ -52,7 +51,7 @@ def test_the_card_is_looked_at_again_right_before() -> None:
         violated(node).tick_until_acted()
 
     assert frozenset({CARDS[0].uuid}) == node.cards.asked[-1]
-    assert len(node.cards.asked) == node.loop.moment.counts.ticks.counts[0] + 1
+    assert len(node.cards.asked) == node.loop.state.counts.ticks.counts[0] + 1
 
 
 def test_who_gave_the_memory_back_is_spared() -> None:
@@ -94,15 +93,15 @@ def test_a_slow_api_delays_no_look() -> None:
         violated(node).tick(4)
         assert eventually(lambda: len(node.api.acts) == 1)
         node.tick(10)
-        at = node.loop.moment.at
+        at = node.loop.state.at
         assert 1 == len(node.api.acts)
         assert node.hands.busy
         node.api.open.set()
         assert eventually(lambda: node.hands.answered)
         node.tick()
 
-    assert at == node.loop.moment.at - 1
-    assert 1 == node.loop.moment.counts.evictions[EVICT]
+    assert at == node.loop.state.at - 1
+    assert 1 == node.loop.state.counts.evictions[EVICT]
 
 
 def test_a_refusal_is_told_and_waited_out() -> None:
@@ -110,7 +109,7 @@ def test_a_refusal_is_told_and_waited_out() -> None:
     A budget's refusal becomes an Event, and the next try comes after the back-off.
     """
     with running() as node:
-        node.api.result = Result(Answer.BLOCKED, detail="budget web")
+        node.api.result = ActResult(Answer.BLOCKED, detail="budget web")
         violated(node).tick_until_acted()
         node.tick(3)
         tries = len(node.api.acts)
@@ -129,7 +128,7 @@ def test_a_bug_in_acting_is_a_failure_like_others() -> None:
         violated(node).tick_until_acted()
         node.tick()
 
-    assert 1 == node.loop.moment.counts.evictions["evict", "failed"]
+    assert 1 == node.loop.state.counts.evictions["evict", "failed"]
     assert names.EVICTION_FAILED in node.api.reasons
 
 
@@ -197,6 +196,6 @@ def test_a_pod_that_is_gone_is_not_acted_on() -> None:
 
 
 def _verdicts(node: Node) -> tuple[Verdict, ...]:
-    look = node.loop.moment.look
+    look = node.loop.state.last
     assert look is not None
     return look.decision.verdicts

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.judge import judge
-from agent.loop.owners import MOST_OWNERS, NO_LEDGER, Ledger, OwnerTally, entered, evicted
+from agent.loop.owners import MOST_OWNERS, entered, evicted
 from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
+from agent.model.state import NO_LEDGER, Ledger, OwnerTally
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, card_sample, controller, pod, process_of, uses
 

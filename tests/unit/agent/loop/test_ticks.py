@@ -53,8 +53,8 @@ def test_the_moment_knows_when_it_last_measured() -> None:
     node.cards.trouble = Trouble("lost")
     node.tick(5)
 
-    assert measured == node.loop.moment.measured_at
-    assert measured + 5 == node.loop.moment.at
+    assert measured == node.loop.state.measured_at
+    assert measured + 5 == node.loop.state.at
 
 
 def test_a_lost_driver_is_told_after_a_while() -> None:
@@ -80,12 +80,12 @@ def test_a_bug_in_a_tick_hurts_nobody() -> None:
         node.tick(2)
         node.cards.error = RuntimeError("a bug")
         node.tick(5)
-        failed = node.loop.moment.counts.failed
+        failed = node.loop.state.counts.failed
         node.cards.error = None
         node.tick()
 
     assert 5 == failed
-    assert node.loop.moment.at == node.clock.now
+    assert node.loop.state.at == node.clock.now
     assert [] == node.api.acts
 
 
@@ -97,7 +97,7 @@ def test_ticks_are_timed_and_those_left_out_counted() -> None:
     node.cards.slow_seconds = 0.03
     node.tick(2)
     node.loop.skip(3)
-    counts = node.loop.moment.counts
+    counts = node.loop.state.counts
 
     assert 2 == counts.ticks.counts[5]
     assert 3 == counts.skipped
@@ -110,14 +110,14 @@ def test_a_violation_is_counted_once() -> None:
     node = Node(replace(QUICK, hold_seconds=1000.0))
     node.add(pod("greedy"), OVER, 1)
     node.tick(10)
-    once = dict(node.loop.moment.counts.violations)
+    once = dict(node.loop.state.counts.violations)
     node.cards.held[0][1] = GIB
     node.tick(60)
     node.cards.held[0][1] = OVER
     node.tick(2)
 
     assert {("team-a", "evict"): 1} == once
-    assert {("team-a", "evict"): 2} == node.loop.moment.counts.violations
+    assert {("team-a", "evict"): 2} == node.loop.state.counts.violations
 
 
 def test_only_new_lists_are_looked_up() -> None:
@@ -142,7 +142,7 @@ def test_events_that_are_too_many_are_counted() -> None:
         node.add(pod(f"p{number}", namespace=f"n{number}"), OVER, number + 1)
     node.tick(3)
 
-    assert node.loop.moment.counts.muted > 0
+    assert node.loop.state.counts.muted > 0
 
 
 def test_ticks_keep_to_the_clock() -> None:

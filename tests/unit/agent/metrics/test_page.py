@@ -9,37 +9,36 @@ from dataclasses import replace
 
 import pytest
 
-from agent.loop.moment import Moment
 from agent.metrics import page
-from agent.model.about import About
+from agent.model.state import About, AgentState
 from tests.support.agent.builders import pod
 from tests.support.agent.node import Node
-from tests.support.agent.scene import ABOUT, blinded, busy_moment
+from tests.support.agent.scene import ABOUT, blinded, busy_state
 from tests.support.sources import ROOT
 from tests.unit.agent.metrics.lint import problems
 
 
 @pytest.fixture(scope="module")
-def moment() -> Moment:
-    return busy_moment()
+def state() -> AgentState:
+    return busy_state()
 
 
 def lines(text: str, start: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(start)]
 
 
-def test_a_full_page_passes_the_lint(moment: Moment) -> None:
+def test_a_full_page_passes_the_lint(state: AgentState) -> None:
     """
     Every family has help, type and unit, and no line is there twice.
     """
-    assert [] == list(problems(page(moment, ABOUT, moment.at)))
+    assert [] == list(problems(page(state, ABOUT, state.at)))
 
 
 def test_an_empty_page_passes_the_lint() -> None:
     """
     Before the first look and without a cluster the page is well-formed, too.
     """
-    first = Moment(10.0, 10.0)
+    first = AgentState(10.0, 10.0)
     text = page(first, About("n1", "1", "2026-01-02T03:04:05Z", 3.0), 11.0)
 
     assert [] == list(problems(text))
@@ -71,11 +70,11 @@ def test_the_lint_finds_what_it_is_for(broken: str) -> None:
     assert [] != list(problems(broken))
 
 
-def test_a_lost_card_has_no_figures(moment: Moment) -> None:
+def test_a_lost_card_has_no_figures(state: AgentState) -> None:
     """
     What cannot be read is absent, and the card is said to be unreadable.
     """
-    text = page(blinded(moment), ABOUT, moment.at)
+    text = page(blinded(state), ABOUT, state.at)
 
     assert ['gpufence_card_readable{card="GPU-1"} 0'] == lines(
         text, 'gpufence_card_readable{card="GPU-1"}'
@@ -85,11 +84,11 @@ def test_a_lost_card_has_no_figures(moment: Moment) -> None:
     assert [] == lines(text, 'gpufence_card_list_age_seconds{card="GPU-1"}')
 
 
-def test_unknown_use_is_absent_and_the_limit_is_not(moment: Moment) -> None:
+def test_unknown_use_is_absent_and_the_limit_is_not(state: AgentState) -> None:
     """
     A pod whose use nobody can tell has a limit and no use.
     """
-    text = page(moment, ABOUT, moment.at)
+    text = page(state, ABOUT, state.at)
     quiet = '{namespace="team-a",pod="quiet",card="GPU-1"}'
 
     assert [] == lines(text, f"gpufence_pod_memory_used_bytes{quiet}")
@@ -97,11 +96,11 @@ def test_unknown_use_is_absent_and_the_limit_is_not(moment: Moment) -> None:
     assert 1 == len(lines(text, f"gpufence_pod_memory_limit_bytes{quiet}"))
 
 
-def test_an_old_look_is_not_shown_as_new(moment: Moment) -> None:
+def test_an_old_look_is_not_shown_as_new(state: AgentState) -> None:
     """
     When the loop hangs, figures vanish and the age grows; what was counted stays.
     """
-    text = page(moment, ABOUT, moment.at + 100.0)
+    text = page(state, ABOUT, state.at + 100.0)
 
     assert [] == lines(text, "gpufence_pod_")
     assert [] == lines(text, "gpufence_card_")
@@ -117,19 +116,19 @@ def test_a_pod_that_is_gone_has_no_lines() -> None:
     node = Node()
     node.add(pod("gone"), 1 << 30, 1)
     node.tick()
-    moment = node.loop.moment
-    assert moment.look is not None
-    look = replace(moment.look, pods=replace(moment.look.pods, by_uid={}))
+    state = node.loop.state
+    assert state.last is not None
+    look = replace(state.last, pods=replace(state.last.pods, by_uid={}))
 
-    assert [] == lines(page(replace(moment, look=look), ABOUT, moment.at), "gpufence_pod_")
+    assert [] == lines(page(replace(state, last=look), ABOUT, state.at), "gpufence_pod_")
 
 
-def test_every_metric_is_in_the_documentation(moment: Moment) -> None:
+def test_every_metric_is_in_the_documentation(state: AgentState) -> None:
     """
     The page of settings explains each metric, and no other.
     """
     text = (ROOT / "docs" / "settings-agent.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| `(gpufence_[a-z_]+)` \|", text, re.MULTILINE)
-    shown = [line.split()[2] for line in lines(page(moment, ABOUT, moment.at), "# TYPE ")]
+    shown = [line.split()[2] for line in lines(page(state, ABOUT, state.at), "# TYPE ")]
 
     assert shown == told

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.model.owner import Owner
+from agent.model.use import Owner
 from agent.procfs.cgroup import parse_cgroup
 
 _FILE = Path(__file__).parents[3] / "data" / "cgroup-paths.jsonl"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.model.owner import Occupant, Owner
+from agent.model.use import Occupant, Owner
 from agent.procfs.lookup import Lookup
 from tests.unit.agent.procfs.test_cgroup import ID, NEXT, OTHER, UID
 from tests.unit.agent.procfs.test_stat import line

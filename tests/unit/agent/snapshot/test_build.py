@@ -8,40 +8,38 @@ from dataclasses import replace
 
 import pytest
 
-from agent.loop.moment import Moment
-from agent.model.about import About
-from agent.model.allowance import allowance_bytes
 from agent.model.pod import Cap, pods_on_node
-from agent.model.use import PodUse, ProcessUse
+from agent.model.state import About, AgentState
+from agent.model.use import PodUse, ProcessUse, allowance_bytes
 from agent.snapshot import snapshot_of
 from gpufence.quantity import GIB
 from tests.support.agent.builders import pod
 from tests.support.agent.node import Node
-from tests.support.agent.scene import ABOUT, busy_moment
+from tests.support.agent.scene import ABOUT, busy_state
 
 AT = "2026-01-02T03:05:06Z"
 
 
 @pytest.fixture(scope="module")
-def moment() -> Moment:
-    return busy_moment()
+def state() -> AgentState:
+    return busy_state()
 
 
 def test_before_the_first_look_nothing_is_known() -> None:
     """
     An agent that has just started says so, with nothing measured.
     """
-    said = snapshot_of(Moment(1.0, 1.0), About("n1", "1", AT, 3.0), 2.0, AT)
+    said = snapshot_of(AgentState(1.0, 1.0), About("n1", "1", AT, 3.0), 2.0, AT)
 
     assert "the cards have not been looked at yet" == said.trouble
     assert (None, "", False) == (said.stale_seconds, said.highest, said.fresh)
 
 
-def test_an_old_look_keeps_its_rows_and_loses_its_figures(moment: Moment) -> None:
+def test_an_old_look_keeps_its_rows_and_loses_its_figures(state: AgentState) -> None:
     """
     When the loop hangs, cards and pods stay, and what they hold is unknown.
     """
-    said = snapshot_of(moment, ABOUT, moment.at + 100.0, AT)
+    said = snapshot_of(state, ABOUT, state.at + 100.0, AT)
 
     assert 100.0 == said.stale_seconds
     assert "the cards have not been looked at for too long" == said.trouble
@@ -50,7 +48,7 @@ def test_an_old_look_keeps_its_rows_and_loses_its_figures(moment: Moment) -> Non
     assert () == said.nobody
 
 
-def test_the_kill_switch_is_told_once_it_was_read(moment: Moment) -> None:
+def test_the_kill_switch_is_told_once_it_was_read(state: AgentState) -> None:
     """
     The highest mode is empty until the cluster has been read.
     """
@@ -58,19 +56,19 @@ def test_the_kill_switch_is_told_once_it_was_read(moment: Moment) -> None:
     assert status is not None
     unread = replace(ABOUT, cluster=replace(status, synced=False))
 
-    assert "evict" == snapshot_of(moment, ABOUT, moment.at, AT).highest
-    assert "" == snapshot_of(moment, unread, moment.at, AT).highest
+    assert "evict" == snapshot_of(state, ABOUT, state.at, AT).highest
+    assert "" == snapshot_of(state, unread, state.at, AT).highest
 
 
-def test_pods_that_nobody_knows_have_no_row(moment: Moment) -> None:
+def test_pods_that_nobody_knows_have_no_row(state: AgentState) -> None:
     """
     Memory of a pod that is gone from the API server makes no row.
     """
-    look = moment.look
+    look = state.last
     assert look is not None
-    gone = replace(moment, look=replace(look, pods=pods_on_node([])))
+    gone = replace(state, last=replace(look, pods=pods_on_node([])))
 
-    assert () == snapshot_of(gone, ABOUT, moment.at, AT).pods
+    assert () == snapshot_of(gone, ABOUT, state.at, AT).pods
 
 
 def held(*containers: str) -> PodUse:
@@ -102,6 +100,6 @@ def test_a_fenced_pod_without_memory_has_a_row_without_uses() -> None:
     node = Node()
     node.api.known = pods_on_node([pod("idle")])
     node.tick()
-    (row,) = snapshot_of(node.loop.moment, ABOUT, node.clock.now, AT).pods
+    (row,) = snapshot_of(node.loop.state, ABOUT, node.clock.now, AT).pods
 
     assert ("idle", ()) == (row.name, row.uses)

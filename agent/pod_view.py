@@ -37,9 +37,10 @@ _TOLD = frozenset({Done.SET, Done.LOWERED, Done.KEPT})
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class PodContext:
     """
-    What a pod stands on: its namespace's words, the kill switch, and this node's cards and units.
+    What counts for a pod beside itself: its namespace's words, the kill switch, and this node's
+    cards and units.
     """
 
     labels: Mapping[str, str]
@@ -57,7 +58,7 @@ class _Fence:
     enforced: bool = True
 
 
-def read_pod_on_node(raw: Object, ground: Ground) -> PodOnNode:
+def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
     """
     Read one pod; what is wrong with its words makes it a pod without a limit, never an exception.
 
@@ -69,19 +70,19 @@ def read_pod_on_node(raw: Object, ground: Ground) -> PodOnNode:
     spec = as_object(raw.get("spec"), "spec")
     annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
     namespace = as_text(metadata.get("namespace"), "metadata.namespace")
-    fence = _fence(raw, ground)
+    fence = _fence(raw, context)
     grace = spec.get("terminationGracePeriodSeconds")
     return PodOnNode(
         uid=as_text(metadata.get("uid"), "metadata.uid"),
         namespace=namespace,
         name=as_text(metadata.get("name"), "metadata.name"),
-        mode=effective_mode(namespace_mode(ground.labels), ground.highest),
+        mode=effective_mode(namespace_mode(context.labels), context.highest),
         limits=fence.limits,
         undeclared=fence.undeclared,
         enforced=fence.enforced,
         injected=names.INJECTED in annotations,
         terminating=metadata.get("deletionTimestamp") is not None,
-        exempt=_exempt(annotations, namespace, status, ground),
+        exempt=_exempt(annotations, namespace, status, context),
         static_uid=annotations.get(names.MIRROR, ""),
         containers=dict(_containers(status)),
         controller=_controller(metadata),
@@ -91,22 +92,22 @@ def read_pod_on_node(raw: Object, ground: Ground) -> PodOnNode:
     )
 
 
-def _fence(raw: Object, ground: Ground) -> _Fence:
+def _fence(raw: Object, context: PodContext) -> _Fence:
     """
     Work out the limit on each card; cards of one size have one limit.
     """
     pod = read_pod(raw)
-    said = read_declaration(pod, ground.units)
+    said = read_declaration(pod, context.units)
     wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
-    words = read_namespace(ground.annotations)
+    words = read_namespace(context.annotations)
     by_size = {
         size: limits_on(said, pod, wishes, words, size)
-        for size in {card.memory_bytes for card in ground.cards}
+        for size in {card.memory_bytes for card in context.cards}
     }
     limits: dict[str, PodLimit] = {}
     enforced = True
     undeclared = ""
-    for card in ground.cards:
+    for card in context.cards:
         found = by_size[card.memory_bytes]
         if isinstance(found, Limits) and found.limit_bytes is not None:
             limits[card.uuid] = _limit(found, found.limit_bytes)
@@ -127,13 +128,15 @@ def _why(found: Limits | Undeclared | Unreadable) -> str:
     return found.reason if isinstance(found, Undeclared) else "its amount is not known"
 
 
-def _exempt(annotations: Mapping[str, str], namespace: str, status: Object, ground: Ground) -> str:
+def _exempt(
+    annotations: Mapping[str, str], namespace: str, status: Object, context: PodContext
+) -> str:
     """
     Say why a pod is never evicted. Its priority is no reason: memory is taken at any priority.
     """
     if names.MIRROR in annotations:
         return "it is a static pod, which its kubelet would start again"
-    if namespace in ground.exempt_namespaces:
+    if namespace in context.exempt_namespaces:
         return f"namespace {namespace} is exempt by the operator's word"
     if status.get("phase") in _ENDED:
         return "it has ended, and an eviction would free nothing"

@@ -1,0 +1,121 @@
+"""
+PURE. All that is known after one tick, in one value, of which metrics and snapshot are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from gpufence.exposition import Distribution
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.cluster.status import ClusterStatus
+    from agent.model.decision import Decision
+    from agent.model.memory import Lineage
+    from agent.model.pod import PodsOnNode
+    from agent.model.sample import Sample
+    from agent.model.use import NodeUse
+
+TICK_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """
+    What an agent says of itself beside what it measured.
+
+    `started` is RFC 3339; `cluster` is None where there is none; `restarts` counts replaced
+    children that measure. A look older than `gap_seconds` is not shown as what is there now.
+    """
+
+    node: str
+    version: str
+    started: str
+    gap_seconds: float
+    cluster: ClusterStatus | None = None
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """
+    What was counted since the start; every set of keys is bounded.
+
+    `evictions` are by action and answer, `violations` by namespace and mode. `muted` are Events
+    that were not written since there were too many.
+    """
+
+    ticks: Distribution = field(default_factory=lambda: Distribution(TICK_BOUNDS))
+    skipped: int = 0
+    failed: int = 0
+    muted: int = 0
+    evictions: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    violations: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerTally:
+    """
+    One owner of pods; `seen_at` is when any of them last held memory, to a minute.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+    limit_bytes: int | None = None
+    peak_bytes: int = 0
+    over_seconds: float = 0.0
+    processes: int = 0
+    injected: bool = True
+    pods: int = 0
+    evictions: int = 0
+    seen_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """
+    All owners by lineage, and the pods that have been counted and are still there.
+    """
+
+    owners: Mapping[Lineage, OwnerTally] = field(default_factory=dict)
+    counted: frozenset[str] = frozenset()
+    at: float | None = None
+
+
+NO_LEDGER = Ledger()
+
+
+@dataclass(frozen=True, slots=True)
+class TickResult:
+    """
+    One look at the cards and what came of it.
+    """
+
+    sample: Sample
+    use: NodeUse
+    pods: PodsOnNode
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """
+    `measured_at` is when any card could last be read, None if that has never been so.
+    """
+
+    started_at: float
+    at: float
+    last: TickResult | None = None
+    measured_at: float | None = None
+    counts: Counts = field(default_factory=Counts)
+    ledger: Ledger = NO_LEDGER
+
+    def is_current(self, now: float, gap_seconds: float) -> bool:
+        """
+        Return whether the last look may be shown as what is there now; a loop that hangs has none.
+        """
+        return self.last is not None and now - self.last.sample.taken_at <= gap_seconds

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gpufence.dialects import Units
     from gpufence.plan import ContainerPlan
 
-INJECTED: Final = "yes"
 DEFAULT_GRACE_SECONDS: Final = 30
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
@@ -173,7 +172,7 @@ def _caps(annotations: Mapping[str, str]) -> dict[str, Cap]:
     """
     Read what each container's processes were told; nothing where the plan does not say.
     """
-    if annotations.get(names.INJECTED) != INJECTED:
+    if annotations.get(names.INJECTED) != names.INJECTED_YES:
         return {}
     try:
         plan = read_plan(annotations.get(names.PLAN, ""))

@@ -14,7 +14,7 @@ from agent.nvml.settings import SamplerSettings
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError, Problem
-from gpufence.quantity import GIB, MIB
+from gpufence.quantity import UNIT_BYTES
 from service.logs import LEVELS
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ UNMEASURED_SECONDS: Final = "GPUFENCE_UNMEASURED_SECONDS"
 
 CLUSTERS: Final = ("auto", "none")
 IMPERSONATIONS: Final = ("auto", "on", "off")
-_EXEMPT = f"kube-system,{names.SYSTEM_NAMESPACE}"
-_GPUSHARE_UNITS = {"GiB": GIB, "MiB": MIB}
+_EXEMPT = ",".join(names.EXEMPT_NAMESPACES)
 _MOST_NAME = 253
 
 
@@ -75,7 +74,7 @@ class AgentSettings:
     Where the kill switch is, the ConfigMap gpufence-policy.
     """
 
-    exempt_namespaces: frozenset[str] = frozenset(_EXEMPT.split(","))
+    exempt_namespaces: frozenset[str] = frozenset(names.EXEMPT_NAMESPACES)
     """
     Namespaces in which nobody is ever evicted, whatever their labels say.
     """
@@ -166,6 +165,6 @@ def _name(text: str, variable: str) -> str:
 
 
 def _units(reader: Reader) -> Units:
-    unit = reader.choice(names.GPUSHARE_UNIT, "GiB", tuple(_GPUSHARE_UNITS))
+    unit = reader.choice(names.GPUSHARE_UNIT, "GiB", tuple(UNIT_BYTES))
     factor = reader.integer(names.VOLCANO_FACTOR, 1, least=1, most=2**20)
-    return Units(gpushare_bytes=_GPUSHARE_UNITS[unit], volcano_factor=factor)
+    return Units(gpushare_bytes=UNIT_BYTES[unit], volcano_factor=factor)

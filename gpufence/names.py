@@ -20,6 +20,7 @@ WEBHOOK_CONFIGURATION: Final = "gpufence"  # sorts before mutating-kai-admission
 WEBHOOK_SERVICE: Final = "gpufence-webhook"  # whom the API server calls
 TLS_SECRET: Final = "gpufence-webhook-tls"  # noqa: S105 - a name: the serving pair
 CA_SECRET: Final = "gpufence-ca"  # noqa: S105 - a name: the signing key, apart
+EXEMPT_NAMESPACES: Final = ("kube-system", SYSTEM_NAMESPACE)  # never rewritten, never evicted
 
 # Labels and annotations that people set
 MODE: Final = "gpufence.io/mode"  # namespace label: how far gpufence may go there
@@ -42,6 +43,9 @@ PLAN: Final = "gpufence.io/plan"  # what was decided and why, for binder, agent 
 CARD: Final = "gpufence.io/card"  # the card the values were computed for
 NODE: Final = "gpufence.io/node"  # the node they are exact for; absent = conservative
 INJECTED: Final = "gpufence.io/injected"  # its absence alone means: the webhook never saw this pod
+INJECTED_YES: Final = "yes"  # its containers were told what they may use
+INJECTED_NOTHING: Final = "nothing"  # mode observe, or a library caps the pod by itself
+INJECTED_OPTED_OUT: Final = "opted-out"  # the pod asked for no settings
 SUMMARY: Final = "gpufence.io/summary"  # one line a person can read
 WARNINGS: Final = "gpufence.io/warnings"  # what the creator of the pod was warned about
 SITECUSTOMIZE: Final = "gpufence.io/sitecustomize"  # the start-up hook's source

@@ -10,13 +10,12 @@ from gpufence import names
 from gpufence.cards import Card, Instance, NodeCards, read_cards
 from gpufence.dialects import Units
 from gpufence.errors import GpufenceError, InvalidError
-from gpufence.quantity import GIB, MIB, read_count
+from gpufence.quantity import GIB, MIB, UNIT_BYTES, read_count
 from gpufence.shape import Object, as_object, as_text, as_texts, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_UNIT_BYTES = {"GiB": GIB, "MiB": MIB}
 _TOLERANCE_PERCENT = 2
 
 
@@ -192,8 +191,8 @@ def _gpushare_bytes(
         whole = sum(1 for card in cards if card.mig is None)
         count = figures.get(names.GPUSHARE_COUNT, whole)
         unit = gpushare_unit(figures[names.GPUSHARE_MEMORY], count, cards)
-        return _UNIT_BYTES.get(unit) if unit is not None else None
-    return _UNIT_BYTES.get(unit) if unit is not None else defaults.gpushare_bytes
+        return UNIT_BYTES.get(unit) if unit is not None else None
+    return UNIT_BYTES.get(unit) if unit is not None else defaults.gpushare_bytes
 
 
 def _sharing(labels: Mapping[str, str]) -> tuple[int | None, str]:

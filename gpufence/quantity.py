@@ -19,6 +19,9 @@ KIB = 2**10
 MIB = 2**20
 GIB = 2**30
 
+UNIT_BYTES = {"GiB": GIB, "MiB": MIB}
+"""The units that gpushare's device plugin knows, as its option and our settings name them."""
+
 NANO = 10**9
 LARGEST = 2**63 - 1
 """What the API server itself can count to; anything above is nobody's memory."""

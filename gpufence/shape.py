@@ -99,6 +99,13 @@ def whole_number(text: str, field: str, *, least: int = 1, most: int = 2**31) ->
     )
 
 
+def escape_pointer(token: str) -> str:
+    """
+    Escape one token of a JSON pointer (RFC 6901).
+    """
+    return token.replace("~", "~0").replace("/", "~1")
+
+
 def read_versioned(text: str, field: str, version: int) -> Object:
     """
     Read JSON that carries its version as `v`; what a newer program wrote is named, never guessed.

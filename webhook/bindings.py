@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.errors import GpufenceError
+from gpufence.shape import escape_pointer
 from webhook.binding import exact_values
 from webhook.cluster import UnknownError
 from webhook.outcome import Outcome, Reply, Result
@@ -125,7 +126,7 @@ def _operations(binding: JsonObject, values: Mapping[str, str]) -> list[JsonObje
     return [
         {
             "op": "add",
-            "path": "/metadata/annotations/" + key.replace("~", "~0").replace("/", "~1"),
+            "path": "/metadata/annotations/" + escape_pointer(key),
             "value": value,
         }
         for key, value in values.items()

@@ -15,6 +15,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from gpufence.shape import escape_pointer
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -153,7 +155,7 @@ def escape(token: str) -> str:
     """
     Escape one token of a JSON pointer (RFC 6901).
     """
-    return token.replace("~", "~0").replace("/", "~1")
+    return escape_pointer(token)
 
 
 def _known(entries: Mapping[str, str | Shared]) -> _Entries:

@@ -13,14 +13,13 @@ from gpufence.candidates import Choice
 from gpufence.cards import read_capability
 from gpufence.dialects import Dialect, Units
 from gpufence.errors import InvalidError, Problem
-from gpufence.quantity import GIB, MIB
+from gpufence.quantity import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpufence.settings import Reader
 
-_UNITS = {"GiB": GIB, "MiB": MIB}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _TAINT = re.compile(rf"((?:[a-z0-9.-]+/)?{_NAME})(?:=({_NAME})?)?(?::([A-Za-z]+))?")
@@ -71,9 +70,9 @@ def read_policy(reader: Reader, hook_source: str = "") -> Policy:
     """
     Read the operator's settings; the reader keeps what is wrong for `check`.
     """
-    unit = reader.choice(names.GPUSHARE_UNIT, "GiB", tuple(_UNITS))
+    unit = reader.choice(names.GPUSHARE_UNIT, "GiB", tuple(UNIT_BYTES))
     units = Units(
-        gpushare_bytes=_UNITS[unit],
+        gpushare_bytes=UNIT_BYTES[unit],
         volcano_factor=reader.integer(names.VOLCANO_FACTOR, 1, least=1, most=2**20),
     )
     memory = reader.memory(names.DEFAULT_CARD, None)

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 from gpufence.dialects import Units
-from gpufence.names import SYSTEM_NAMESPACE
+from gpufence.names import EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
 from kube import Backoff, WatchSettings
-
-EXEMPT_NAMESPACES: Final = frozenset({"kube-system", SYSTEM_NAMESPACE})
 
 
 class Impersonation(StrEnum):
@@ -33,7 +30,7 @@ class ClusterSettings:
 
     node: str
     impersonation: Impersonation = Impersonation.AUTO
-    exempt_namespaces: frozenset[str] = EXEMPT_NAMESPACES
+    exempt_namespaces: frozenset[str] = frozenset(EXEMPT_NAMESPACES)
     units: Units = field(default_factory=Units)
     system_namespace: str = SYSTEM_NAMESPACE
 

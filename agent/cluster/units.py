@@ -11,13 +11,12 @@ from gpufence.cards import NodeCards, read_cards, write_cards
 from gpufence.dialects import Units
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.nodes import gpushare_unit, read_node, volcano_factor
-from gpufence.quantity import GIB, MIB, read_count
+from gpufence.quantity import UNIT_BYTES, read_count
 from gpufence.shape import Object, as_object, as_text
 
 if TYPE_CHECKING:
     from gpufence.cards import Card
 
-_UNIT_BYTES: Final = {"GiB": GIB, "MiB": MIB}
 _FIGURES: Final = (names.GPUSHARE_MEMORY, names.GPUSHARE_COUNT, names.VOLCANO_MEMORY)
 
 
@@ -115,7 +114,7 @@ def _units(said: NodeCards, node: Object, defaults: Units) -> Units:
         return found.units
     unit = dict(said.units).get(names.GPUSHARE_MEMORY)
     return Units(
-        gpushare_bytes=defaults.gpushare_bytes if unit is None else _UNIT_BYTES.get(unit),
+        gpushare_bytes=defaults.gpushare_bytes if unit is None else UNIT_BYTES.get(unit),
         volcano_factor=said.factor or defaults.volcano_factor,
         clients=defaults.clients,
         driver_caps=defaults.driver_caps,

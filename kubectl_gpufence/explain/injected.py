@@ -63,9 +63,9 @@ def _course(story: Story) -> Iterator[str]:
         yield "What its containers read is here as it stands:"
         return
     plan = pod.words.plan
-    if pod.injected == "opted-out":
+    if pod.injected == names.INJECTED_OPTED_OUT:
         yield _OPTED_OUT
-    elif pod.injected == "nothing":
+    elif pod.injected == names.INJECTED_NOTHING:
         yield _OBSERVED if plan is not None and plan.mode is Mode.OBSERVE else _NOTHING
     if plan is not None and plan.containers:
         yield _exactness(story)

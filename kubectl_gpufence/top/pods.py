@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpufence import names
 from kubectl_gpufence.outcomes import verdict
 from kubectl_gpufence.scene import card_of, is_stale, row_of
 from kubectl_gpufence.table import Cell, Column, Look, Tone, bar, table
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from gpufence.snapshot import CardRow, PodRow, Snapshot, UseRow
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import Agent, Scene
-
-_OPTED_OUT = "opted-out"
-_YES = "yes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +177,11 @@ def _told(line: Line) -> Cell:
         return Cell("not seen", Tone.WARN) if missed else Cell(allowed(amount), Tone.FAINT)
     if pod.words.trouble:
         return Cell(UNKNOWN, Tone.WARN)
-    if pod.injected == _OPTED_OUT:
+    if pod.injected == names.INJECTED_OPTED_OUT:
         return Cell("opted out", Tone.FAINT)
     if pod.only_planned:
         return Cell(f"({allowed(amount)})", Tone.FAINT)
-    if pod.injected == _YES or amount is not None:
+    if pod.injected == names.INJECTED_YES or amount is not None:
         return Cell(allowed(amount))
     return Cell("nothing", Tone.FAINT)
 

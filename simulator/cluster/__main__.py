@@ -13,12 +13,12 @@ import time
 from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
+from gpufence.quantity import UNIT_BYTES
 from simulator.cluster import needs
 from simulator.cluster.cluster import PROGRAMS, Cluster, clear_away
 from simulator.cluster.images import Images
 from simulator.cluster.options import CARDS, NODE, Options
 from simulator.controlplane import Assets
-from simulator.node.sharing import UNITS
 from simulator.progress import progress_on
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--node", default=NODE, help="name of the node (default %(default)s)")
     command.add_argument("--cards", default=CARDS, help="such as T4,A100-40 (default %(default)s)")
     command.add_argument(
-        "--gpushare-unit", choices=UNITS, default="GiB", help="of aliyun.com/gpu-mem"
+        "--gpushare-unit", choices=UNIT_BYTES, default="GiB", help="of aliyun.com/gpu-mem"
     )
     command.add_argument(
         "--install", action="store_true", help="install missing Debian packages with apt-get"

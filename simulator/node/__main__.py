@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
+from gpufence.quantity import UNIT_BYTES
 from simulator.node.node import SimulatedNode
 from simulator.node.options import NodeOptions
 from simulator.node.resources import Taint
-from simulator.node.sharing import UNITS, Dialect, Sharing
+from simulator.node.sharing import Dialect, Sharing
 from simulator.nvml.client import environment
 from simulator.progress import progress_on
 
@@ -105,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         default=Dialect.NVIDIA.value,
         help="how the node offers its memory (default %(default)s)",
     )
-    parser.add_argument("--gpushare-unit", choices=UNITS, default="GiB")
+    parser.add_argument("--gpushare-unit", choices=UNIT_BYTES, default="GiB")
     parser.add_argument("--volcano-factor", type=_positive, default=1, metavar="N")
     parser.add_argument(
         "--replicas", type=_positive, default=4, metavar="N", help="pods that share one card"

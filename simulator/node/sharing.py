@@ -9,14 +9,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.quantity import GIB, MIB, read_count
+from gpufence.quantity import MIB, UNIT_BYTES, read_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpufence.cards import Card
 
-UNITS = {"GiB": GIB, "MiB": MIB}
 COUNTED = (names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED)
 """Resources that count cards, or shares of them, and carry no amount."""
 
@@ -61,7 +60,7 @@ class Sharing:
         """
         Return a card's size in gpushare's unit, rounded down as its device plugin does.
         """
-        return card.memory_bytes // UNITS[self.unit]
+        return card.memory_bytes // UNIT_BYTES[self.unit]
 
 
 def whole_cards(cards: Sequence[Card]) -> tuple[Card, ...]:
@@ -88,7 +87,7 @@ def amount_bytes(sharing: Sharing, limits: Mapping[str, str]) -> int:
     Return the memory that a container's amounts stand for on one card; 0 where it names none.
     """
     if sharing.dialect is Dialect.GPUSHARE:
-        return _count(limits, names.GPUSHARE_MEMORY) * UNITS[sharing.unit]
+        return _count(limits, names.GPUSHARE_MEMORY) * UNIT_BYTES[sharing.unit]
     if sharing.dialect is Dialect.VOLCANO:
         return _count(limits, names.VOLCANO_MEMORY) * sharing.factor * MIB
     if sharing.dialect is Dialect.HAMI:

@@ -12,10 +12,10 @@ from typing import Any
 from gpufence.cards import read_capability
 from gpufence.dialects import Units
 from gpufence.limits import Place
-from gpufence.quantity import GIB, MIB, read_bytes
+from gpufence.quantity import UNIT_BYTES, read_bytes
 
 _FILE = Path(__file__).parents[1] / "data" / "pods.json"
-_UNITS = {"GiB": GIB, "MiB": MIB, None: None}
+_UNITS = {**UNIT_BYTES, None: None}
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from webhook.rewrite.containers import Look
     from webhook.rewrite.terms import Terms
 
-YES = "yes"
-OPTED_OUT = "opted-out"
-NOTHING = "nothing"
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -102,8 +98,8 @@ def _record(
 
 def _injected(terms: Terms) -> str:
     if not terms.wishes.inject:
-        return OPTED_OUT
-    return YES if terms.how in (How.GROW, How.SET) else NOTHING
+        return names.INJECTED_OPTED_OUT
+    return names.INJECTED_YES if terms.how in (How.GROW, How.SET) else names.INJECTED_NOTHING
 
 
 def _ask(terms: Terms, look: Look, first_slot: int) -> Ask:

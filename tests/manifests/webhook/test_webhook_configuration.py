@@ -82,7 +82,7 @@ def test_no_hook_can_stop_a_pod_from_being_made(name: str) -> None:
     assert "None" == hook["sideEffects"]
     assert ["v1"] == hook["admissionReviewVersions"]
     assert ["CREATE"] == hook["rules"][0]["operations"]
-    assert ["kube-system", names.SYSTEM_NAMESPACE] == selector(hook)[names.NAMESPACE_NAME, "NotIn"]
+    assert [*names.EXEMPT_NAMESPACES] == selector(hook)[names.NAMESPACE_NAME, "NotIn"]
 
 
 def test_timeouts_are_those_of_the_design() -> None:

@@ -5,7 +5,6 @@ Inside a pod it stands on urllib3 alone, a process of 24 MiB; the `kubernetes` p
 which makes that 44 MiB, is loaded only to read a kubeconfig that is more than plain.
 """
 
-from kube.backoff import Backoff
 from kube.client import Client, PatchType, connect
 from kube.errors import (
     AccessError,
@@ -33,7 +32,6 @@ from kube.settings import ClientSettings, WatchSettings, read_client_settings
 
 __all__ = [
     "AccessError",
-    "Backoff",
     "BadReplyError",
     "Cause",
     "Client",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kube.backoff import Backoff
+from gpufence.backoff import Backoff
 from kube.proxies import Proxies, read_proxies
 
 if TYPE_CHECKING:

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, TextIO
 
 from agent.check.api import check_api
 from agent.check.cards import check_cards
-from agent.check.finding import missing
 from agent.check.host import check_cgroups, check_clock, check_kill, check_pid_namespace
 from agent.check.report import as_json, as_text, can_enforce
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.program import cluster_settings
 from agent.settings import read_agent_settings
+from gpufence.findings import wrong
 from gpufence.settings import Reader
 from kube import AccessError, connect, read_client_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from agent.check.finding import Finding
     from agent.settings import AgentSettings
+    from gpufence.findings import Finding
     from kube import ClientSettings
 
 CANNOT = 1
@@ -62,7 +62,7 @@ def _of_cluster(settings: AgentSettings, access: ClientSettings) -> Iterator[Fin
     try:
         client = connect(access)
     except AccessError as error:
-        yield missing("API server", "no way to a cluster", str(error))
+        yield wrong("API server", "no way to a cluster", str(error))
         return
     with client:
         yield from check_api(client, cluster_settings(settings))

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent.check.finding import fine, missing, warning
 from agent.cluster.identity import REMEDY, find_identity
 from agent.cluster.status import Identity
 from gpufence import names
+from gpufence.findings import look, ok, wrong
 from gpufence.mode import Mode, highest_mode
 from kube import ForbiddenError, KubeError, NotFoundError, PatchType, core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agent.check.finding import Finding
     from agent.cluster import ClusterSettings
+    from gpufence.findings import Finding
     from kube import Client
 
 NOBODY: Final = "gpufence-check-no-such-pod"
@@ -34,13 +34,13 @@ def check_api(client: Client, settings: ClusterSettings) -> Iterator[Finding]:
     try:
         version = client.get("/version", timeout_seconds=settings.request_seconds)
     except KubeError as error:
-        yield missing(
+        yield wrong(
             "API server",
             str(error),
             "check the network, the service account's token and KUBECONFIG",
         )
         return
-    yield fine("API server", f"{version.get('gitVersion')}")
+    yield ok("API server", f"{version.get('gitVersion')}")
     yield _kill_switch(client, settings)
     yield _may(
         "namespaces",
@@ -50,7 +50,7 @@ def check_api(client: Client, settings: ClusterSettings) -> Iterator[Finding]:
     try:
         identity, acting = find_identity(client, settings)
     except KubeError as error:
-        yield missing("pods of this node", str(error), REMEDY)
+        yield wrong("pods of this node", str(error), REMEDY)
         return
     yield _identity(identity)
     yield from _rights(acting, settings)
@@ -89,12 +89,12 @@ def _node(acting: Client, query: dict[str, str], node: str) -> Finding:
     try:
         found = acting.get(core("nodes"), query).get("items")
     except KubeError as error:
-        return missing("Node", str(error), REMEDY)
+        return wrong("Node", str(error), REMEDY)
     if not found:
-        return missing(
+        return wrong(
             "Node", f"there is no Node {node}", "set GPUFENCE_NODE to the name kubectl shows"
         )
-    return fine("Node", f"{node} is there")
+    return ok("Node", f"{node} is there")
 
 
 def _event(node: str) -> dict[str, object]:
@@ -116,13 +116,13 @@ def _kill_switch(client: Client, settings: ClusterSettings) -> Finding:
     try:
         data = client.get(path).get("data") or {}
     except NotFoundError:
-        return missing(subject, f"{where} is absent: nobody is evicted", "apply deploy/base/system")
+        return wrong(subject, f"{where} is absent: nobody is evicted", "apply deploy/base/system")
     except KubeError as error:
-        return missing(subject, f"{error}: nobody is evicted", REMEDY)
+        return wrong(subject, f"{error}: nobody is evicted", REMEDY)
     highest = highest_mode(data)
     if highest is Mode.EVICT:
-        return fine(subject, "evictions are allowed")
-    return warning(
+        return ok(subject, "evictions are allowed")
+    return look(
         subject,
         f"{where} allows {highest} at most: nobody is evicted",
         f"set its key {names.POLICY_MAX_MODE} to {Mode.EVICT} when the time has come",
@@ -131,8 +131,8 @@ def _kill_switch(client: Client, settings: ClusterSettings) -> Finding:
 
 def _identity(identity: Identity) -> Finding:
     if identity is Identity.IMPERSONATING:
-        return fine("identity", "acts as its own node, bound to it by the API server")
-    return warning(
+        return ok("identity", "acts as its own node, bound to it by the API server")
+    return look(
         "identity",
         "acts as its own account, whose rights reach the pods of every node",
         "Kubernetes 1.36 and later can bind it to its node: see deploy/base/agent/rbac.yaml",
@@ -143,9 +143,9 @@ def _may(subject: str, ask: Callable[[], object], text: str) -> Finding:
     try:
         ask()
     except NotFoundError:
-        return fine(subject, text)
+        return ok(subject, text)
     except ForbiddenError as error:
-        return missing(subject, str(error), REMEDY)
+        return wrong(subject, str(error), REMEDY)
     except KubeError as error:
-        return warning(subject, str(error), "run the check again; the API server had trouble")
-    return fine(subject, text)
+        return look(subject, str(error), "run the check again; the API server had trouble")
+    return ok(subject, text)

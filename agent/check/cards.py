@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.check.finding import fine, missing, warning
 from agent.once.look import first_sample
+from gpufence.findings import look, ok, wrong
 
 if TYPE_CHECKING:
-    from agent.check.finding import Finding
     from agent.model.sample import CardSample, Sample
     from agent.nvml.settings import SamplerSettings
     from agent.ports import Cards, Processes
+    from gpufence.findings import Finding
 
 _NO_NVML = (
     "give the agent's pod the runtime class nvidia and NVIDIA_VISIBLE_DEVICES=all, "
@@ -35,15 +35,15 @@ def check_cards(cards: Cards, settings: SamplerSettings, processes: Processes) -
 
 def _nvml(sample: Sample) -> Finding:
     if sample.trouble:
-        return missing("NVML", sample.trouble.text, _NO_NVML)
-    return fine("NVML", f"driver {sample.driver}, cards: {len(sample.cards)}")
+        return wrong("NVML", sample.trouble.text, _NO_NVML)
+    return ok("NVML", f"driver {sample.driver}, cards: {len(sample.cards)}")
 
 
 def _card(item: CardSample, processes: Processes) -> list[Finding]:
     subject = f"card {item.card.index}"
     if item.trouble or item.processes is None:
         trouble = item.trouble.text or "its processes cannot be listed"
-        return [missing(subject, trouble, "nobody on it is evicted; see nvidia-smi on the node")]
+        return [wrong(subject, trouble, "nobody on it is evicted; see nvidia-smi on the node")]
     listed = item.processes.processes
     pids = [process.pid for process in listed]
     living = processes.occupants(pids)
@@ -51,7 +51,7 @@ def _card(item: CardSample, processes: Processes) -> list[Finding]:
     found = []
     if pids and not living:
         found.append(
-            missing(
+            wrong(
                 subject,
                 f"{text}, none of which is alive under these PIDs",
                 "set hostPID: true, and GPUFENCE_PROC to the host's /proc",
@@ -59,7 +59,7 @@ def _card(item: CardSample, processes: Processes) -> list[Finding]:
         )
     elif any(process.used_bytes is None for process in listed):
         found.append(
-            warning(
+            look(
                 subject,
                 f"{text}, of which the driver does not say how much they hold",
                 "pods on it are shown, never evicted",
@@ -67,12 +67,12 @@ def _card(item: CardSample, processes: Processes) -> list[Finding]:
         )
     elif item.mps:
         found.append(
-            warning(
+            look(
                 subject,
                 f"{text}, shared by MPS: nobody can tell its clients' memory apart",
                 "pods on it are reported, never evicted; MPS has limits of its own",
             )
         )
     else:
-        found.append(fine(subject, text))
+        found.append(ok(subject, text))
     return found

@@ -8,12 +8,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent.check.finding import fine, missing, warning
 from agent.clock import boottime
 from agent.procfs.lookup import Lookup
+from gpufence.findings import look, ok, wrong
 
 if TYPE_CHECKING:
-    from agent.check.finding import Finding
+    from gpufence.findings import Finding
 
 INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
 """The kernel gives the first PID namespace this number on every machine."""
@@ -29,10 +29,10 @@ def check_pid_namespace(own: str = "/proc/self/ns/pid") -> Finding:
     try:
         found = os.readlink(own)  # noqa: PTH115 - the text of the link is the answer
     except OSError as error:
-        return warning(subject, f"{own} cannot be read: {error.strerror}", "mount /proc")
+        return look(subject, f"{own} cannot be read: {error.strerror}", "mount /proc")
     if found == INITIAL_PID_NAMESPACE:
-        return fine(subject, "the host's")
-    return missing(
+        return ok(subject, "the host's")
+    return wrong(
         subject,
         f"{found} is not the host's: drivers name processes by PIDs that mean nothing here",
         "set hostPID: true in the agent's pod; in a node that is itself a container (kind, k3d) "
@@ -47,18 +47,18 @@ def check_clock(proc: str) -> Finding:
     subject = "clock"
     me = Lookup(proc).look(os.getpid())
     if me is None:
-        return warning(
+        return look(
             subject,
             f"{proc} does not show this process itself",
             "GPUFENCE_PROC must be the /proc of the host's PID namespace",
         )
     if me.started_by > boottime() + _START_SLACK_SECONDS:
-        return missing(
+        return wrong(
             subject,
             "processes seem to start in the future: this is a time namespace",
             "run the agent in the host's time namespace",
         )
-    return fine(subject, "processes are dated as the kernel does")
+    return ok(subject, "processes are dated as the kernel does")
 
 
 def check_cgroups(proc: str) -> Finding:
@@ -69,7 +69,7 @@ def check_cgroups(proc: str) -> Finding:
     try:
         pids = [int(name) for name in os.listdir(proc) if name.isdecimal()][:MOST_PIDS]  # noqa: PTH208 - names are all that is wanted
     except OSError as error:
-        return missing(
+        return wrong(
             subject, f"{proc} cannot be read: {error.strerror}", "mount it or set GPUFENCE_PROC"
         )
     occupants = Lookup(proc, most_remembered=MOST_PIDS).occupants(pids)
@@ -78,15 +78,15 @@ def check_cgroups(proc: str) -> Finding:
     containers = {owner.container_id for owner in owners if owner.container_id}
     if containers:
         of = f"{len(containers)} containers of {len(pods)} pods"
-        return fine(subject, f"{len(pids)} processes, among them those of {of}")
+        return ok(subject, f"{len(pids)} processes, among them those of {of}")
     if pids and not occupants:
-        return missing(
+        return wrong(
             subject,
             f"none of {len(pids)} processes can be read",
             "mount /proc without hidepid, or run the agent as root with CAP_SYS_PTRACE; "
             "where SELinux confines it, give its pod the type spc_t",
         )
-    return missing(
+    return wrong(
         subject,
         f"{len(pids)} processes, none of a container gpufence recognises; {_sample(proc)}",
         "run this on a node, in the agent's pod; if it is one, report the line above: its "
@@ -100,10 +100,10 @@ def check_kill(*, wanted: bool, status: str = "/proc/self/status") -> Finding:
     """
     subject = "last-resort kill"
     if not wanted:
-        return fine(subject, "not enabled, so no capability is needed")
+        return ok(subject, "not enabled, so no capability is needed")
     if _capabilities(status) >> CAP_KILL & 1:
-        return fine(subject, "enabled, and the agent may signal processes of others")
-    return missing(
+        return ok(subject, "enabled, and the agent may signal processes of others")
+    return wrong(
         subject,
         "enabled, but the agent may not signal processes of others",
         "add the capability KILL and run as root, as deploy/components/last-resort-kill does",

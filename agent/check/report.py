@@ -7,26 +7,29 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from agent.check.finding import State
 from agent.tables import table
+from gpufence.findings import Level
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.check.finding import Finding
+    from gpufence.findings import Finding
 
 VERSION: Final = 1
 
+_STATES: Final = {Level.LOOK: "warning", Level.WRONG: "missing"}
+"""This command's words: what is wrong with a node is that something is missing."""
+
 
 def can_enforce(found: Sequence[Finding]) -> bool:
-    return all(item.state is not State.MISSING for item in found)
+    return all(item.level is not Level.WRONG for item in found)
 
 
 def as_text(found: Sequence[Finding]) -> str:
     """
     Write a table, then the remedies, then the answer.
     """
-    lines = [table(("CHECK", "STATE", "FOUND"), [(i.subject, i.state, i.text) for i in found])]
+    lines = [table(("CHECK", "STATE", "FOUND"), [(i.subject, _state(i), i.text) for i in found])]
     remedies = [item for item in found if item.remedy]
     if remedies:
         lines.append("\n")
@@ -43,7 +46,7 @@ def as_json(found: Sequence[Finding]) -> str:
         "checks": [
             {
                 "subject": item.subject,
-                "state": str(item.state),
+                "state": _state(item),
                 "text": item.text,
                 "remedy": item.remedy,
             }
@@ -51,3 +54,7 @@ def as_json(found: Sequence[Finding]) -> str:
         ],
     }
     return json.dumps(said, indent=2) + "\n"
+
+
+def _state(found: Finding) -> str:
+    return _STATES.get(found.level, str(found.level))

@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gpufence.backoff import Backoff
 from gpufence.dialects import Units
 from gpufence.names import EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
-from kube import Backoff, WatchSettings
+from kube import WatchSettings
 
 
 class Impersonation(StrEnum):

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from agent.model.decision import Action
 from agent.model.memory import Refusals
 from agent.model.policy import Budgets
+from gpufence.backoff import doubled
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode
     from agent.model.policy import Policy
-
-_LAST_DOUBLING = 16
 
 
 def way_out(pod: PodOnNode, refusals: Refusals, policy: Policy, *, short: bool) -> Action:
@@ -40,8 +39,10 @@ def refused(
 
     The refusal after which the pod is to be deleted needs no wait: deleting is another request.
     """
-    doubled = policy.refused_backoff_seconds * 2.0 ** min(before.count, _LAST_DOUBLING)
-    wait = max(min(doubled, policy.refused_backoff_limit_seconds), after)
+    usual = doubled(
+        policy.refused_backoff_seconds, policy.refused_backoff_limit_seconds, before.count
+    )
+    wait = max(usual, after)
     while_short = before.while_short + (1 if by_budget_while_short else 0)
     last = by_budget_while_short and while_short == policy.refusals_before_delete
     overridden = last and policy.budgets is Budgets.OVERRIDE

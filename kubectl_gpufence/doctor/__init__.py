@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpufence.findings import Finding, Level
 from kubectl_gpufence.doctor.agents import check_agents
-from kubectl_gpufence.doctor.finding import Finding, Level, is_wrong, told, told_json
+from kubectl_gpufence.doctor.finding import is_wrong, told, told_json
 from kubectl_gpufence.doctor.namespaces import check_namespaces
 from kubectl_gpufence.doctor.server import check_rights, check_server
 from kubectl_gpufence.doctor.webhook import check_webhook

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence.errors import InvalidError
+from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.mode import Mode, read_mode
 from gpufence.names import CARDS, POLICY_CONFIGMAP, POLICY_MAX_MODE, SYSTEM_NAMESPACE
 from gpufence.shape import as_texts
-from kubectl_gpufence.doctor.finding import Finding, look, ok, unknown, wrong
 from kubectl_gpufence.scene import by_node, is_stale, named
 from kubectl_gpufence.words import counted, duration
 

@@ -4,9 +4,9 @@ PURE. What a check found, and how it is told.
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gpufence.findings import Finding, Level
 from kubectl_gpufence.table import Tone, coloured, wrapped
 from kubectl_gpufence.words import counted, safe
 
@@ -14,24 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kubectl_gpufence.table import Look
-
-
-class Level(StrEnum):
-    OK = "ok"
-    LOOK = "look"  # works, but somebody should know
-    WRONG = "wrong"  # something does not work that should
-    UNKNOWN = "unknown"  # it could not be found out, mostly for want of a permission
-
-
-class Finding(NamedTuple):
-    """
-    One sentence on one subject; a remedy for all that is not well.
-    """
-
-    level: Level
-    subject: str
-    said: str
-    remedy: str = ""
 
 
 _TONES = {
@@ -44,22 +26,6 @@ _LEVEL_WIDTH = 9
 _SUBJECT_WIDTH = 14
 
 
-def ok(subject: str, said: str) -> Finding:
-    return Finding(Level.OK, subject, said)
-
-
-def wrong(subject: str, said: str, remedy: str) -> Finding:
-    return Finding(Level.WRONG, subject, said, remedy)
-
-
-def look(subject: str, said: str, remedy: str) -> Finding:
-    return Finding(Level.LOOK, subject, said, remedy)
-
-
-def unknown(subject: str, said: str, remedy: str) -> Finding:
-    return Finding(Level.UNKNOWN, subject, said, remedy)
-
-
 def is_wrong(findings: Iterable[Finding]) -> bool:
     return any(item.level is Level.WRONG for item in findings)
 
@@ -70,7 +36,7 @@ def told(findings: Sequence[Finding], place: Look) -> Iterator[str]:
     """
     indent = " " * (_LEVEL_WIDTH + _SUBJECT_WIDTH)
     for item in findings:
-        lines = wrapped(safe(item.said), indent, place, first=indent)
+        lines = wrapped(safe(item.text), indent, place, first=indent)
         level = str(item.level).upper() if item.level is Level.WRONG else str(item.level)
         shown = coloured(level, _TONES[item.level], place) + " " * (_LEVEL_WIDTH - len(level))
         yield f"{shown}{item.subject:{_SUBJECT_WIDTH}}{lines[0].strip()}"
@@ -86,7 +52,7 @@ def told_json(findings: Iterable[Finding]) -> list[dict[str, str]]:
         {
             "level": str(item.level),
             "subject": item.subject,
-            "said": item.said,
+            "said": item.text,
             "remedy": item.remedy,
         }
         for item in findings

@@ -8,9 +8,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpufence.errors import shown
+from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.mode import MODES
 from gpufence.names import MODE
-from kubectl_gpufence.doctor.finding import Finding, look, ok, unknown, wrong
 from kubectl_gpufence.scene import named
 from kubectl_gpufence.words import counted
 

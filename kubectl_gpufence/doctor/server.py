@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.names import SYSTEM_NAMESPACE
 from gpufence.shape import as_text
-from kubectl_gpufence.doctor.finding import Finding, look, ok, unknown, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

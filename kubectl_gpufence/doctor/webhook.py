@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from gpufence.shape import Object, as_list, as_object, as_text, objects
-from kubectl_gpufence.doctor.finding import Finding, look, ok, unknown, wrong
 from kubectl_gpufence.doctor.server import INSTALL
 from kubectl_gpufence.words import counted, duration
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from gpufence.backoff import doubled
 from simulator.node.pod import Container, Kind, Pod, Restart
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Pauses:
         """
         if failures <= 1:
             return 0.0
-        return min(self.most_seconds, self.first_seconds * 2.0 ** min(failures - 2, 30))
+        return doubled(self.first_seconds, self.most_seconds, failures - 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from gpufence.limits import Place
 from gpufence.quantity import UNIT_BYTES, read_bytes
 
 _FILE = Path(__file__).parents[1] / "data" / "pods.json"
-_UNITS = {**UNIT_BYTES, None: None}
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def _vector(row: dict[str, Any]) -> Vector:
         namespace=row.get("namespace", {}),
         place=Place(
             units=Units(
-                gpushare_bytes=_UNITS[units.get("gpushare", "GiB")],
+                gpushare_bytes=UNIT_BYTES.get(units.get("gpushare", "GiB")),
                 volcano_factor=units.get("volcano", 1),
                 clients=units.get("clients"),
             ),

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kube import Backoff, Client, ClientSettings, WatchSettings, connect
+from gpufence.backoff import Backoff
+from kube import Client, ClientSettings, WatchSettings, connect
 
 if TYPE_CHECKING:
     from kube import JsonObject

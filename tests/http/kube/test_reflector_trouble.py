@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kube import Backoff, Reflector, Source
+from gpufence.backoff import Backoff
+from kube import Reflector, Source
 from tests.http.kube.builders import (
     PODS,
     SETTINGS,

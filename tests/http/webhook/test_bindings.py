@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpufence import names
+from gpufence.backoff import Backoff
 from gpufence.candidates import Choice
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
-from kube import Backoff, ClientSettings, WatchSettings, connect
+from kube import ClientSettings, WatchSettings, connect
 from tests.support.api_server import ApiServer, cut, hang, reply, watch
 from tests.support.reviews import binding, binding_review, encoded, review
 from webhook.bindings import BindingHook

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.backoff import Backoff
+from gpufence.backoff import Backoff
 from kube.changes import read_change
 from kube.errors import KubeError
 from kube.lines import LineCutter

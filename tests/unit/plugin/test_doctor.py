@@ -47,7 +47,7 @@ def test_the_doctor_speaks_json() -> None:
 
 
 def said(facts: Facts) -> str:
-    return " ".join(item.said for item in examine(facts))
+    return " ".join(item.text for item in examine(facts))
 
 
 def test_a_lowered_kill_switch_is_worth_a_look() -> None:

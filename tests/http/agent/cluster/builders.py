@@ -11,9 +11,10 @@ from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.pod import PodOnNode
 from gpufence import names
+from gpufence.backoff import Backoff
 from gpufence.cards import write_cards
 from gpufence.mode import Mode
-from kube import Backoff, WatchSettings
+from kube import WatchSettings
 from tests.http.kube.builders import client_of, status
 from tests.support.api_server import reply, watch
 from tests.support.builders import card, gpushare, node, node_cards

@@ -16,8 +16,8 @@ import yaml
 from agent.cluster import AgentCluster, ClusterSettings
 from agent.model.decision import Action, Outcome, Verdict
 from gpufence import names
+from gpufence.backoff import Backoff
 from kube import (
-    Backoff,
     Client,
     ClientSettings,
     NotFoundError,

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from agent.check.cards import check_cards
-from agent.check.finding import Finding, State
 from agent.model.sample import CardSample, Sample, Trouble
 from agent.nvml.settings import SamplerSettings
+from gpufence.findings import Finding, Level
 from tests.support.agent.builders import CARDS, card_sample, occupant
 from tests.support.agent.node import Processes
 
@@ -41,28 +41,28 @@ def checked(*cards: CardSample, trouble: str = "") -> list[Finding]:
 @pytest.mark.parametrize(
     ("card", "expected", "text"),
     [
-        (card_sample(0, {7: 1}), State.OK, "Tesla T4, 1 process"),
-        (card_sample(0, {}), State.OK, "Tesla T4, 0 processes"),
-        (card_sample(0, {8: 1}), State.MISSING, "none of which is alive"),
-        (card_sample(0, {7: None}), State.WARNING, "does not say how much"),
-        (card_sample(0, {7: 1}, mps=True), State.WARNING, "MPS"),
-        (card_sample(0), State.MISSING, "cannot be listed"),
+        (card_sample(0, {7: 1}), Level.OK, "Tesla T4, 1 process"),
+        (card_sample(0, {}), Level.OK, "Tesla T4, 0 processes"),
+        (card_sample(0, {8: 1}), Level.WRONG, "none of which is alive"),
+        (card_sample(0, {7: None}), Level.LOOK, "does not say how much"),
+        (card_sample(0, {7: 1}, mps=True), Level.LOOK, "MPS"),
+        (card_sample(0), Level.WRONG, "cannot be listed"),
         (
             replace(card_sample(0, {7: 1}), trouble=Trouble("it is lost")),
-            State.MISSING,
+            Level.WRONG,
             "it is lost",
         ),
     ],
 )
-def test_each_card_is_told_apart(card: CardSample, expected: State, text: str) -> None:
+def test_each_card_is_told_apart(card: CardSample, expected: Level, text: str) -> None:
     """
     A card is fine, or there is a reason why nobody is evicted from it.
     """
     driver, found = checked(card)
 
-    assert (State.OK, expected) == (driver.state, found.state)
+    assert (Level.OK, expected) == (driver.level, found.level)
     assert text in found.text
-    assert (expected is State.OK) == (not found.remedy)
+    assert (expected is Level.OK) == (not found.remedy)
 
 
 def test_without_nvml_its_trouble_is_all() -> None:
@@ -71,6 +71,6 @@ def test_without_nvml_its_trouble_is_all() -> None:
     """
     found = checked(CardSample(CARDS[0], None, None), trouble="no library")
 
-    assert [("NVML", State.MISSING, "no library")] == [
-        (item.subject, item.state, item.text) for item in found
+    assert [("NVML", Level.WRONG, "no library")] == [
+        (item.subject, item.level, item.text) for item in found
     ]

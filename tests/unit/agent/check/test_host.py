@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.check.finding import State
 from agent.check.host import (
     INITIAL_PID_NAMESPACE,
     check_cgroups,
@@ -17,13 +16,14 @@ from agent.check.host import (
     check_kill,
     check_pid_namespace,
 )
+from gpufence.findings import Level
 from tests.unit.agent.procfs.test_lookup import OURS
 from tests.unit.agent.procfs.test_stat import line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.check.finding import Finding
+    from gpufence.findings import Finding
 
 
 def with_process(proc: Path, pid: int, *, cgroup: str = OURS, stat: str = "") -> str:
@@ -44,7 +44,7 @@ def test_the_hosts_pid_namespace_is_fine(tmp_path: Path) -> None:
     """
     The first PID namespace of a machine is the one that drivers mean.
     """
-    assert State.OK == namespace(tmp_path, INITIAL_PID_NAMESPACE).state
+    assert Level.OK == namespace(tmp_path, INITIAL_PID_NAMESPACE).level
 
 
 def test_any_other_pid_namespace_is_not(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_any_other_pid_namespace_is_not(tmp_path: Path) -> None:
     """
     found = namespace(tmp_path, "pid:[4026532000]")
 
-    assert State.MISSING == found.state
+    assert Level.WRONG == found.level
     assert "hostPID: true" in found.remedy
 
 
@@ -61,14 +61,14 @@ def test_without_proc_the_namespace_is_unknown(tmp_path: Path) -> None:
     """
     What cannot be read is a warning, not an answer.
     """
-    assert State.WARNING == check_pid_namespace(str(tmp_path / "none")).state
+    assert Level.LOOK == check_pid_namespace(str(tmp_path / "none")).level
 
 
 def test_our_own_start_dates_the_clock() -> None:
     """
     The true /proc dates this process before now.
     """
-    assert State.OK == check_clock("/proc").state
+    assert Level.OK == check_clock("/proc").level
 
 
 def test_a_start_in_the_future_is_a_time_namespace(tmp_path: Path) -> None:
@@ -79,14 +79,14 @@ def test_a_start_in_the_future_is_a_time_namespace(tmp_path: Path) -> None:
     future[21] = str(10**12)
     proc = with_process(tmp_path, os.getpid(), stat=" ".join(future))
 
-    assert State.MISSING == check_clock(proc).state
+    assert Level.WRONG == check_clock(proc).level
 
 
 def test_a_proc_without_us_is_worth_a_warning(tmp_path: Path) -> None:
     """
     Another machine's /proc, or a simulated one, does not show this process.
     """
-    assert State.WARNING == check_clock(str(tmp_path)).state
+    assert Level.LOOK == check_clock(str(tmp_path)).level
 
 
 def test_processes_of_containers_are_recognised(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_processes_of_containers_are_recognised(tmp_path: Path) -> None:
     """
     found = check_cgroups(with_process(tmp_path, 17))
 
-    assert State.OK == found.state
+    assert Level.OK == found.level
     assert "1 processes, among them those of 1 containers of 1 pods" == found.text
 
 
@@ -109,7 +109,7 @@ def test_a_machine_without_pods_is_no_node(tmp_path: Path, cgroup: str) -> None:
     (folder / "cgroup").write_text(cgroup)
     found = check_cgroups(with_process(tmp_path, 17, cgroup=cgroup))
 
-    assert State.MISSING == found.state
+    assert Level.WRONG == found.level
     assert cgroup.strip() in found.text
 
 
@@ -127,7 +127,7 @@ def test_hidden_processes_are_told(tmp_path: Path) -> None:
     (tmp_path / "17").mkdir()
     found = check_cgroups(str(tmp_path))
 
-    assert State.MISSING == found.state
+    assert Level.WRONG == found.level
     assert "hidepid" in found.remedy
 
 
@@ -135,19 +135,19 @@ def test_a_missing_proc_is_told(tmp_path: Path) -> None:
     """
     A folder that is not there is named.
     """
-    assert State.MISSING == check_cgroups(str(tmp_path / "none")).state
+    assert Level.WRONG == check_cgroups(str(tmp_path / "none")).level
 
 
 @pytest.mark.parametrize(
     ("wanted", "capabilities", "expected"),
     [
-        (False, "0000000000000000", State.OK),
-        (True, "0000000000000020", State.OK),
-        (True, "0000000000000000", State.MISSING),
+        (False, "0000000000000000", Level.OK),
+        (True, "0000000000000020", Level.OK),
+        (True, "0000000000000000", Level.WRONG),
     ],
 )
 def test_the_capability_to_kill_matters_where_it_is_wanted(
-    tmp_path: Path, capabilities: str, expected: State, *, wanted: bool
+    tmp_path: Path, capabilities: str, expected: Level, *, wanted: bool
 ) -> None:
     """
     The last resort needs its capability; without the last resort nobody does.
@@ -155,11 +155,11 @@ def test_the_capability_to_kill_matters_where_it_is_wanted(
     status = tmp_path / "status"
     status.write_text(f"Name:\tx\nCapEff:\t{capabilities}\n")
 
-    assert expected == check_kill(wanted=wanted, status=str(status)).state
+    assert expected == check_kill(wanted=wanted, status=str(status)).level
 
 
 def test_unknown_capabilities_are_none(tmp_path: Path) -> None:
     """
     Without the kernel's word nobody has a capability.
     """
-    assert State.MISSING == check_kill(wanted=True, status=str(tmp_path / "none")).state
+    assert Level.WRONG == check_kill(wanted=True, status=str(tmp_path / "none")).level

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 
-from agent.check.finding import fine, missing, warning
 from agent.check.report import as_json, as_text, can_enforce
+from gpufence.findings import look, ok, wrong
 
-FINE = fine("NVML", "driver 580")
-SHADY = warning("identity", "its own account", "upgrade")
-GONE = missing("Node", "there is none", "set GPUFENCE_NODE")
+FINE = ok("NVML", "driver 580")
+SHADY = look("identity", "its own account", "upgrade")
+GONE = wrong("Node", "there is none", "set GPUFENCE_NODE")
 
 
 def test_warnings_do_not_stand_in_the_way() -> None:

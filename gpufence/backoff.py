@@ -1,16 +1,22 @@
 """
-PURE. How long to wait before the next attempt: exponential, bounded, and never in step.
+How long to wait before the next attempt: exponential, bounded, and never in step.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LAST_DOUBLING = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+def doubled(first_seconds: float, limit_seconds: float, times: int) -> float:
+    """
+    Return the first wait doubled so many times, but never more than the limit.
+    """
+    return min(limit_seconds, first_seconds * 2.0 ** min(times, _LAST_DOUBLING))
+
+
+class Backoff(NamedTuple):
     """
     Grow from `first_seconds` to `limit_seconds`, each wait drawn from the upper half of its step.
 
@@ -23,12 +29,10 @@ class Backoff:
 
     def delay_seconds(self, attempt: int, chance: float) -> float:
         """
-        Tell the wait after the `attempt`-th failure in a row, counted from 1.
+        Return the wait after the `attempt`-th failure in a row, counted from 1.
 
         `chance` is a random number in [0, 1).
         """
         if attempt < 1:
             return 0.0
-        growth = 2.0 ** min(attempt, _LAST_DOUBLING)
-        step = min(self.limit_seconds, self.first_seconds * growth)
-        return step * (1 + chance) / 2
+        return doubled(self.first_seconds, self.limit_seconds, attempt) * (1 + chance) / 2

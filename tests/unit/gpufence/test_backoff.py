@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube.backoff import Backoff
+from gpufence.backoff import Backoff
 
 
 def test_pauses_double_up_to_the_limit() -> None:

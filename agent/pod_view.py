@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode
 from gpufence import names
+from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.dialects import Undeclared, Unreadable, read_declaration
 from gpufence.errors import GpufenceError
 from gpufence.limits import Limits, limits_on
@@ -19,7 +20,6 @@ from gpufence.mode import Mode, effective_mode, namespace_mode
 from gpufence.plan import Done, read_plan
 from gpufence.pods import read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
-from gpufence.wishes import read_namespace, read_wishes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,10 +97,10 @@ def _fence(raw: Object, context: PodContext) -> _Fence:
     """
     pod = read_pod(raw)
     said = read_declaration(pod, context.units)
-    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
-    words = read_namespace(context.annotations)
+    options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
+    words = read_namespace_options(context.annotations)
     by_size = {
-        size: limits_on(said, pod, wishes, words, size)
+        size: limits_on(said, pod, options, words, size)
         for size in {card.memory_bytes for card in context.cards}
     }
     limits: dict[str, PodLimit] = {}

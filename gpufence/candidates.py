@@ -32,7 +32,7 @@ _ADVERTISED_AS = {
 _ZERO = ("0", 0)
 
 
-class Choice(NamedTuple):
+class CandidateCard(NamedTuple):
     """
     One card a pod might meet, with the units of its node; None where nothing tells its size.
     """
@@ -59,7 +59,9 @@ def wanted_resources(pod: Pod) -> frozenset[str]:
     return frozenset([_ADVERTISED_AS.get(resource, resource) for resource in _wanted(pod)])
 
 
-def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice, ...]:
+def candidate_cards(
+    pod: Pod, nodes: Iterable[GpuNode], default: CandidateCard
+) -> tuple[CandidateCard, ...]:
     """
     Return every different card the pod might meet on these nodes.
 
@@ -67,14 +69,14 @@ def choices(pod: Pod, nodes: Iterable[GpuNode], default: Choice) -> tuple[Choice
     operator's default card; where there is no node at all, the default stands alone.
     """
     profile = profile_of(pod)
-    found: dict[Choice, None] = {}
+    found: dict[CandidateCard, None] = {}
     for node in nodes:
         cards = usable_cards(node, profile, assigned_card(pod))
         for card in cards:
             found[_choice(node, card)] = None
         if not cards:
             memory = _by_scheduler(pod, node) or default.memory_bytes
-            found[Choice(node.units, memory, default.compute_capability)] = None
+            found[CandidateCard(node.units, memory, default.compute_capability)] = None
     return tuple(found) or (default,)
 
 
@@ -107,8 +109,8 @@ def _by_scheduler(pod: Pod, node: GpuNode) -> int | None:
     return size if size <= LARGEST_CARD else None
 
 
-def _choice(node: GpuNode, card: Card) -> Choice:
-    return Choice(node.units, card.memory_bytes, card.compute_capability)
+def _choice(node: GpuNode, card: Card) -> CandidateCard:
+    return CandidateCard(node.units, card.memory_bytes, card.compute_capability)
 
 
 def profile_of(pod: Pod) -> str:

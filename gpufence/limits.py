@@ -18,7 +18,6 @@ from gpufence.dialects import (
     Dialect,
     Sum,
     Undeclared,
-    Units,
     Unreadable,
     read_declaration,
 )
@@ -30,8 +29,9 @@ from gpufence.quantity import MIB, write_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpufence.annotations import NamespaceOptions, PodOptions
+    from gpufence.candidates import CandidateCard
     from gpufence.pods import Container, Pod
-    from gpufence.wishes import NamespaceWords, Wishes
 
 
 class Part(NamedTuple):
@@ -62,30 +62,21 @@ class Limits(NamedTuple):
     notes: tuple[Problem, ...] = ()
 
 
-class Place(NamedTuple):
-    """
-    Where the pod runs or might run: the node's units and the memory of the card, if known.
-    """
-
-    units: Units
-    card_bytes: int | None = None
-
-
 def read_limits(
-    pod: Pod, wishes: Wishes, namespace: NamespaceWords, place: Place
+    pod: Pod, options: PodOptions, namespace: NamespaceOptions, card: CandidateCard
 ) -> Limits | Undeclared | Unreadable:
     """
-    Work out a pod's limits from what it declares, what its annotations say and where it runs.
+    Work out a pod's limits from what it declares, what its annotations say and what card it gets.
     """
-    said = read_declaration(pod, place.units)
-    return limits_on(said, pod, wishes, namespace, place.card_bytes)
+    said = read_declaration(pod, card.units)
+    return limits_on(said, pod, options, namespace, card.memory_bytes)
 
 
 def limits_on(
     said: Declared | Undeclared | Unreadable,
     pod: Pod,
-    wishes: Wishes,
-    namespace: NamespaceWords,
+    options: PodOptions,
+    namespace: NamespaceOptions,
     card_bytes: int | None,
 ) -> Limits | Undeclared | Unreadable:
     """
@@ -93,51 +84,51 @@ def limits_on(
     """
     if isinstance(said, Unreadable):
         return said
-    granted = wishes.memory_bytes is not None or bool(wishes.memory_of)
-    broken = [problem for problem in wishes.unreadable if names.MEMORY in problem.field]
+    granted = options.memory_bytes is not None or bool(options.memory_of)
+    broken = [problem for problem in options.unreadable if names.MEMORY in problem.field]
     if isinstance(said, Undeclared):
         if broken and not granted:
             return Unreadable(broken[0])
         if not granted or not pod.containers:
             return said
-        said = _by_annotation(pod, wishes)
+        said = _by_annotation(pod, options)
     elif said.implied and broken and not granted:
         return Unreadable(broken[0])
-    parts = _parts(pod, wishes, said, card_bytes, granted=granted)
+    parts = _parts(pod, options, said, card_bytes, granted=granted)
     if isinstance(parts, Unreadable):
         return parts
-    return _fit(pod, said, parts, wishes, namespace)
+    return _fit(pod, said, parts, options, namespace)
 
 
-def _by_annotation(pod: Pod, wishes: Wishes) -> Declared:
+def _by_annotation(pod: Pod, options: PodOptions) -> Declared:
     """
     Take a pod without any GPU resource at its word: the containers named, and the regular ones
     where there is an amount for the pod.
     """
-    shared = wishes.memory_bytes is not None
+    shared = options.memory_bytes is not None
     chosen = [
         item
         for item in pod.containers
-        if item.name in wishes.memory_of or (shared and item.kind is Kind.REGULAR)
+        if item.name in options.memory_of or (shared and item.kind is Kind.REGULAR)
     ]
     claims = tuple(Claim(item.name, WHOLE_CARD) for item in chosen or pod.containers)
     return Declared(Dialect.ANNOTATION, claims, "the pod's own annotation", implied=True)
 
 
 def _parts(
-    pod: Pod, wishes: Wishes, said: Declared, card_bytes: int | None, *, granted: bool
+    pod: Pod, options: PodOptions, said: Declared, card_bytes: int | None, *, granted: bool
 ) -> dict[str, int | None] | Unreadable:
     """
     Give each container the smallest of what it declares, its own key and its share of the pod's.
     """
     claims = {claim.container: claim.amount for claim in said.claims}
     phases = [[item.name for item in phase if item.name in claims] for phase in pod.phases]
-    shares = _shares(wishes, phases) if wishes.memory_bytes is not None else {}
+    shares = _shares(options, phases) if options.memory_bytes is not None else {}
     if isinstance(shares, Unreadable):
         return shares
     parts: dict[str, int | None] = {}
     for name, amount in claims.items():
-        word = wishes.memory_of.get(name, shares.get(name))
+        word = options.memory_of.get(name, shares.get(name))
         if granted and said.implied and word is None:
             return _without_amount(name)
         parts[name] = _smaller(amount, word, card_bytes, implied=granted and said.implied)
@@ -153,15 +144,15 @@ def _smaller(
     return max(min(known), 1) if known else None
 
 
-def _shares(wishes: Wishes, phases: Sequence[Sequence[str]]) -> dict[str, int] | Unreadable:
+def _shares(options: PodOptions, phases: Sequence[Sequence[str]]) -> dict[str, int] | Unreadable:
     """
     Split the pod's amount equally among those who run together and have no key of their own.
     """
-    total = wishes.memory_bytes or 0
+    total = options.memory_bytes or 0
     shares: dict[str, int] = {}
     for phase in phases:
-        rest = total - sum(wishes.memory_of.get(name, 0) for name in phase)
-        without = [name for name in phase if name not in wishes.memory_of]
+        rest = total - sum(options.memory_of.get(name, 0) for name in phase)
+        without = [name for name in phase if name not in options.memory_of]
         for name in without:
             shares[name] = min(rest // len(without), shares.get(name, rest))
     starved = sorted(name for name, share in shares.items() if share < MIB)
@@ -192,11 +183,11 @@ def _fit(
     pod: Pod,
     said: Declared,
     parts: Mapping[str, int | None],
-    wishes: Wishes,
-    namespace: NamespaceWords,
+    options: PodOptions,
+    namespace: NamespaceOptions,
 ) -> Limits:
-    granted = said.implied and (wishes.memory_bytes is not None or bool(wishes.memory_of))
-    limit = _least(_pod_sum(pod, parts, said.sum), wishes.memory_bytes)
+    granted = said.implied and (options.memory_bytes is not None or bool(options.memory_of))
+    limit = _least(_pod_sum(pod, parts, said.sum), options.memory_bytes)
     notes = list(said.notes)
     ceiling = namespace.max_memory_bytes
     if granted and ceiling is not None and limit is not None and limit > ceiling:

@@ -12,12 +12,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from gpufence.annotations import Headroom
 from gpufence.errors import InvalidError, Problem
 from gpufence.mode import Mode, read_mode
 from gpufence.names import PLAN
 from gpufence.quantity import read_bytes, write_bytes, write_mebibytes
 from gpufence.shape import Object, as_integer, as_object, as_text, as_texts, objects, read_versioned
-from gpufence.wishes import Headroom
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gpufence.annotations import Headroom
 from gpufence.quantity import MIB
-from gpufence.wishes import Headroom
 
 LEAST_ALLOWANCE = 128 * MIB
 """Below this no framework starts: the limit is too small for a card's own overhead."""

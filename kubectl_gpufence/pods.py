@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.candidates import assigned_card, profile_of, wanted_resources
+from gpufence.annotations import read_namespace_options, read_pod_options
+from gpufence.candidates import CandidateCard, assigned_card, profile_of, wanted_resources
 from gpufence.dialects import Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
-from gpufence.limits import Limits, Place, read_limits
+from gpufence.limits import Limits, read_limits
 from gpufence.nodes import usable_cards
 from gpufence.plan import Done, read_plan
 from gpufence.pods import Kind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
-from gpufence.wishes import read_namespace, read_wishes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -166,13 +166,13 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
     """
     Work out what a pod declares, on the smallest card of its node that it may meet.
     """
-    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
+    options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
     cards = () if node is None else usable_cards(node, profile_of(pod), assigned_card(pod))
-    place = Place(
+    card = CandidateCard(
         units=Units() if node is None else node.units,
-        card_bytes=min((card.memory_bytes for card in cards), default=None),
+        memory_bytes=min((card.memory_bytes for card in cards), default=None),
     )
-    found = read_limits(pod, wishes, read_namespace(namespace), place)
+    found = read_limits(pod, options, read_namespace_options(namespace), card)
     if isinstance(found, Limits):
         why = "" if found.limit_bytes is not None else "the size of its card is not known"
         return Declaration(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.candidates import choices
+from gpufence.candidates import candidate_cards
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode
 from gpufence.plan import read_plan
@@ -45,7 +45,7 @@ def exact_values(pod: Object, node: GpuNode, policy: Policy) -> dict[str, str]:
     plan = _plan(read)
     if plan is None or plan.mode is Mode.OBSERVE or not plan.dialect:
         return {}
-    found = choices(read, [node], policy.default)
+    found = candidate_cards(read, [node], policy.default)
     if any(choice.memory_bytes is None for choice in found):
         return {}
     question = Question(

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.affinity import holds, required_terms
-from gpufence.candidates import assigned_card, choices, wanted_resources
+from gpufence.candidates import assigned_card, candidate_cards, wanted_resources
 from gpufence.shape import as_list, as_text, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gpufence.candidates import Choice
+    from gpufence.candidates import CandidateCard
     from gpufence.nodes import GpuNode
     from gpufence.pods import Pod
     from gpufence.shape import Object
@@ -44,25 +44,25 @@ class Fleet:
         self._absent: Mapping[str | None, int] = {None: self._everywhere}
         self._kinds = _kinds(self._nodes.values())
         self._indexes: dict[str, Mapping[str | None, int]] = {}
-        self._answers: dict[object, tuple[Choice, ...]] = {}
+        self._answers: dict[object, tuple[CandidateCard, ...]] = {}
 
     def node(self, name: str) -> GpuNode | None:
         return self._nodes.get(name)
 
-    def candidates(self, pod: Pod, default: Choice) -> tuple[Choice, ...]:
+    def candidates(self, pod: Pod, default: CandidateCard) -> tuple[CandidateCard, ...]:
         """
         Return every different card the pod might meet, as `gpufence.candidates` would one by one.
         """
         if pod.node_name:
             node = self._nodes.get(pod.node_name)
-            return choices(pod, [] if node is None else [node], default)
+            return candidate_cards(pod, [] if node is None else [node], default)
         wanted = wanted_resources(pod)
         allowed = self._allowed(pod)
         told = pod.annotations.get(names.GPUSHARE_CARD_UNITS)
         question = (wanted, allowed, assigned_card(pod), told, default)
         answer = self._answers.get(question)
         if answer is None:
-            answer = choices(pod, self._met(wanted, allowed), default)
+            answer = candidate_cards(pod, self._met(wanted, allowed), default)
             if len(self._answers) < _MOST_ANSWERS:
                 self._answers[question] = answer
         return answer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.candidates import Choice
+from gpufence.candidates import CandidateCard
 from gpufence.cards import read_capability
 from gpufence.dialects import Dialect, Units
 from gpufence.errors import InvalidError, Problem
@@ -59,7 +59,7 @@ class Policy:
     table of context reserves. An empty `hook_source` means that there is no start-up hook to mount.
     """
 
-    default: Choice = Choice(Units(), None)  # noqa: RUF009 - frozen, so shared without harm
+    default: CandidateCard = CandidateCard(Units(), None)  # noqa: RUF009 - frozen, so shared without harm
     scheduler_names: Mapping[Dialect, str] = field(default_factory=lambda: dict(_USUAL_SCHEDULERS))
     tolerations: tuple[Toleration, ...] = ()
     reserve_override: int | None = None
@@ -78,7 +78,7 @@ def read_policy(reader: Reader, hook_source: str = "") -> Policy:
     memory = reader.memory(names.DEFAULT_CARD, None)
     capability = reader.parsed(names.DEFAULT_CAPABILITY, "", _capability, None)
     return Policy(
-        default=Choice(units, memory or None, capability),
+        default=CandidateCard(units, memory or None, capability),
         scheduler_names=_schedulers(reader),
         tolerations=reader.parsed(names.TOLERATIONS, "", _tolerations, ()),
         reserve_override=reader.memory(names.RESERVE, None),

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpufence.annotations import Headroom
 from gpufence.quantity import MIB, write_bytes
 from gpufence.share import Terms, allowance, write_fraction
-from gpufence.wishes import Headroom
 from kubectl_gpufence.words import allowed, counted
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ import sys
 import timeit
 from typing import TYPE_CHECKING
 
+from gpufence.annotations import NamespaceOptions, PodOptions, read_pod_options
+from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
-from gpufence.limits import Limits, Place, read_limits
+from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB
 from gpufence.share import Terms, allowance, reserve_bytes
-from gpufence.wishes import NamespaceWords, Wishes, read_wishes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,20 +34,20 @@ POD = {
 }
 
 
-Read = tuple[Pod, Wishes]
+Read = tuple[Pod, PodOptions]
 
 
 def read() -> Read:
     pod = read_pod(POD)
-    return pod, read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
+    return pod, read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
 
 
-def limits_and_shares(pod: Pod, wishes: Wishes) -> None:
-    limits = read_limits(pod, wishes, NamespaceWords(), Place(Units(), 15 * GIB))
+def limits_and_shares(pod: Pod, options: PodOptions) -> None:
+    limits = read_limits(pod, options, NamespaceOptions(), CandidateCard(Units(), 15 * GIB))
     if not isinstance(limits, Limits):
         raise TypeError(f"the bench's own pod has no limits: {limits}")
     for part in limits.parts:
-        terms = Terms(reserve_bytes((7, 5)), wishes.processes, wishes.headroom)
+        terms = Terms(reserve_bytes((7, 5)), options.processes, options.headroom)
         allowance(part.limit_bytes or 0, 15 * GIB, terms).fraction_of(15 * GIB)
 
 
@@ -61,8 +62,8 @@ def import_milliseconds() -> float:
 
 
 def main() -> None:
-    pod, wishes = read()
-    each = _microseconds(lambda: limits_and_shares(pod, wishes))
+    pod, options = read()
+    each = _microseconds(lambda: limits_and_shares(pod, options))
     print(f"{'what':44} {'measured':>12} {'budget':>10}")
     print(f"{'import of gpufence':44} {import_milliseconds():9.1f} ms {'< 30 ms':>10}")
     print(f"{'reading a two-container pod':44} {_microseconds(read):9.1f} us")

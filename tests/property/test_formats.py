@@ -9,6 +9,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpufence.annotations import Headroom
 from gpufence.cards import Card, Instance, NodeCards, read_cards, write_cards
 from gpufence.dialects import Units
 from gpufence.errors import GpufenceError
@@ -17,7 +18,6 @@ from gpufence.names import CARDS
 from gpufence.nodes import read_node
 from gpufence.plan import ContainerPlan, Done, Form, Plan, Setting, read_plan, write_plan
 from gpufence.quantity import LARGEST, MIB
-from gpufence.wishes import Headroom
 from tests.property.strategies import json_values, noise
 
 _amounts = st.none() | st.integers(0, LARGEST)

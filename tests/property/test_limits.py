@@ -5,12 +5,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpufence.annotations import (
+    NamespaceOptions,
+    defaults_from,
+    read_namespace_options,
+    read_pod_options,
+)
+from gpufence.candidates import CandidateCard
 from gpufence.dialects import Undeclared, Units, Unreadable
 from gpufence.errors import InvalidError
-from gpufence.limits import Limits, Place, read_limits
+from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB, MIB
-from gpufence.wishes import NamespaceWords, defaults_from, read_namespace, read_wishes
 from tests.property.strategies import cards, json_values, noise, pods, readable_pods
 
 ceilings = st.none() | st.integers(MIB, 20 * GIB)
@@ -19,9 +25,9 @@ ceilings = st.none() | st.integers(MIB, 20 * GIB)
 def _read(
     pod: Pod, card: int | None = 15 * GIB, ceiling: int | None = None
 ) -> Limits | Undeclared | Unreadable:
-    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
-    namespace = NamespaceWords(max_memory_bytes=ceiling, implied_limits=True)
-    return read_limits(pod, wishes, namespace, Place(Units(clients=3), card))
+    options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
+    namespace = NamespaceOptions(max_memory_bytes=ceiling, implied_limits=True)
+    return read_limits(pod, options, namespace, CandidateCard(Units(clients=3), card))
 
 
 @given(readable_pods(), cards, ceilings)
@@ -99,11 +105,11 @@ def test_noise_in_annotations_is_kept_as_problems(annotations: dict[str, str]) -
     """
     Arbitrary annotations on pods and namespaces never raise.
     """
-    wishes = read_wishes(annotations, frozenset({"main"}))
-    read_namespace(annotations)
+    options = read_pod_options(annotations, frozenset({"main"}))
+    read_namespace_options(annotations)
 
     assert {} == defaults_from({}, annotations, frozenset({"main"}))
-    assert all(problem.remedy for problem in (*wishes.unreadable, *wishes.notes))
+    assert all(problem.remedy for problem in (*options.unreadable, *options.notes))
 
 
 def _shuffled(value: Any, random: Any) -> Any:

@@ -5,9 +5,9 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpufence.annotations import Headroom
 from gpufence.quantity import MIB
 from gpufence.share import LEAST_ALLOWANCE, Terms, allowance, smallest_limit
-from gpufence.wishes import Headroom
 from tests.property.strategies import amounts, cards
 
 terms = st.builds(

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpufence.candidates import CandidateCard
 from gpufence.cards import read_capability
 from gpufence.dialects import Units
-from gpufence.limits import Place
 from gpufence.quantity import UNIT_BYTES, read_bytes
 
 _FILE = Path(__file__).parents[1] / "data" / "pods.json"
@@ -22,8 +22,7 @@ class Vector:
     name: str
     pod: dict[str, Any]
     namespace: dict[str, str]
-    place: Place
-    compute_capability: tuple[int, int] | None
+    card: CandidateCard
     expected: dict[str, Any]
 
 
@@ -38,14 +37,14 @@ def _vector(row: dict[str, Any]) -> Vector:
         name=row["name"],
         pod=row["pod"],
         namespace=row.get("namespace", {}),
-        place=Place(
+        card=CandidateCard(
             units=Units(
                 gpushare_bytes=UNIT_BYTES.get(units.get("gpushare", "GiB")),
                 volcano_factor=units.get("volcano", 1),
                 clients=units.get("clients"),
             ),
-            card_bytes=read_bytes(place["card"], "card") if "card" in place else None,
+            memory_bytes=read_bytes(place["card"], "card") if "card" in place else None,
+            compute_capability=read_capability(place.get("cc", "")),
         ),
-        compute_capability=read_capability(place.get("cc", "")),
         expected=row["expected"],
     )

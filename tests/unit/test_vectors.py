@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from gpufence.annotations import PodOptions, read_namespace_options, read_pod_options
 from gpufence.dialects import Undeclared, Unreadable
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
 from gpufence.share import Terms, allowance, reserve_bytes
-from gpufence.wishes import Wishes, read_namespace, read_wishes
 from tests.support.vectors import Vector, vectors
 
 
@@ -29,7 +29,7 @@ def test_the_vectors_cover_what_they_promise() -> None:
     The vectors are at least sixty, reach from 4 GiB to 192 GiB, and know both headroom policies.
     """
     rows = vectors()
-    cards = {row.place.card_bytes // 2**30 for row in rows if row.place.card_bytes}
+    cards = {row.card.memory_bytes // 2**30 for row in rows if row.card.memory_bytes}
 
     assert len(rows) >= 60
     assert (min(cards), max(cards)) == (4, 192)
@@ -47,8 +47,8 @@ def test_the_vectors_cover_what_they_promise() -> None:
 
 def _outcome(vector: Vector) -> dict[str, Any]:
     pod = read_pod(vector.pod)
-    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
-    said = read_limits(pod, wishes, read_namespace(vector.namespace), vector.place)
+    options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
+    said = read_limits(pod, options, read_namespace_options(vector.namespace), vector.card)
     if isinstance(said, Undeclared):
         return {"undeclared": True}
     if isinstance(said, Unreadable):
@@ -59,19 +59,19 @@ def _outcome(vector: Vector) -> dict[str, Any]:
         "enforced": said.enforced,
         "library_caps": said.library_caps,
         "notes": len(said.notes),
-        "parts": _parts(said, wishes, vector),
+        "parts": _parts(said, options, vector),
     }
 
 
-def _parts(limits: Limits, wishes: Wishes, vector: Vector) -> dict[str, Any]:
-    card = vector.place.card_bytes
+def _parts(limits: Limits, options: PodOptions, vector: Vector) -> dict[str, Any]:
+    card = vector.card.memory_bytes
     parts: dict[str, Any] = {}
     for part in limits.parts:
         parts[part.container] = {"limit": part.limit_bytes}
         if card is not None and part.limit_bytes is not None:
-            reserve = reserve_bytes(vector.compute_capability, cards=part.cards)
+            reserve = reserve_bytes(vector.card.compute_capability, cards=part.cards)
             may = allowance(
-                part.limit_bytes, card, Terms(reserve, wishes.processes, wishes.headroom)
+                part.limit_bytes, card, Terms(reserve, options.processes, options.headroom)
             )
             parts[part.container] |= {
                 "allowance": may.bytes,

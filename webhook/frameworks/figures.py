@@ -9,8 +9,8 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
+from gpufence.annotations import Headroom
 from gpufence.share import Allowance, Terms, allowance, reserve_bytes, smallest_limit
-from gpufence.wishes import Headroom
 
 _EXACT = 10**18  # finer than any fraction is written, so that the order of fractions is kept
 

@@ -23,8 +23,8 @@ from webhook.frameworks.table import GROWTH, TABLE
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
+    from gpufence.annotations import PodOptions
     from gpufence.shape import Object
-    from gpufence.wishes import Wishes
     from webhook.frameworks.servers import Launch
     from webhook.operations import Path
 
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
     positions: Mapping[str, list[int]]
 
 
-def see(pod: Object, wanted: Container[str], wishes: Wishes) -> list[Seen]:
+def see(pod: Object, wanted: Container[str], wishes: PodOptions) -> list[Seen]:
     """
     Look at the containers of these names.
     """
@@ -116,7 +116,9 @@ def _from_plan(pod: Object) -> dict[tuple[str, str], str | None]:
     }
 
 
-def _see(item: Object, path: Path, wishes: Wishes, originals: _Originals, taken: set[str]) -> Seen:
+def _see(
+    item: Object, path: Path, wishes: PodOptions, originals: _Originals, taken: set[str]
+) -> Seen:
     name = as_text(item.get("name"), "name")
     launch = _launch(item, wishes)
     env = item.get("env")
@@ -138,7 +140,7 @@ def _see(item: Object, path: Path, wishes: Wishes, originals: _Originals, taken:
     return Seen(Look(name, words, launch, env_from), item, path, positions)
 
 
-def _launch(item: Object, wishes: Wishes) -> Launch | None:
+def _launch(item: Object, wishes: PodOptions) -> Launch | None:
     command, args = item.get("command"), item.get("args")
     said = texts(args, "args") if args else ()
     return read_launch(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.wishes import defaults_from, read_wishes
+from gpufence.annotations import defaults_from, read_pod_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ def words_for(
     those: a typing error of the namespace's owner must not keep anybody's pod out.
     """
     words = defaults_from(namespace, own, containers)
-    problems = read_wishes(words, containers).unreadable if words else ()
+    problems = read_pod_options(words, containers).unreadable if words else ()
     for problem in problems:
         words.pop(problem.field.removeprefix("metadata.annotations[").removesuffix("]"), None)
     return words, problems

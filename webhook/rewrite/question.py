@@ -20,7 +20,7 @@ from gpufence.quantity import write_mebibytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpufence.candidates import Choice
+    from gpufence.candidates import CandidateCard
     from gpufence.mode import Mode
     from gpufence.nodes import GpuNode
     from gpufence.pods import Kind
@@ -59,7 +59,7 @@ class Question(NamedTuple):
     selector: Pairs
     claims: bool
     namespace: Pairs
-    choices: tuple[Choice, ...]
+    choices: tuple[CandidateCard, ...]
     reserve_override: int | None
     place: Place | None = None
 

@@ -14,11 +14,11 @@ from webhook.frameworks.figures import Met
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpufence.candidates import Choice
+    from gpufence.annotations import NamespaceOptions, PodOptions
+    from gpufence.candidates import CandidateCard
     from gpufence.dialects import Units
     from gpufence.errors import Problem
     from gpufence.pods import Pod
-    from gpufence.wishes import NamespaceWords, Wishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Reach:
     The limits on each card, at least one; `unclear` are the problems of cards that gave none.
     """
 
-    found: tuple[tuple[Choice, Limits], ...]
+    found: tuple[tuple[CandidateCard, Limits], ...]
     unclear: tuple[Problem, ...] = ()
 
     @property
@@ -65,7 +65,7 @@ class Reach:
 
 
 def read_reach(
-    pod: Pod, wishes: Wishes, words: NamespaceWords, choices: Iterable[Choice]
+    pod: Pod, wishes: PodOptions, words: NamespaceOptions, choices: Iterable[CandidateCard]
 ) -> Reach | Undeclared | Unreadable:
     """
     Work out the limits card by card, reading what is the same on several cards only once.
@@ -73,7 +73,7 @@ def read_reach(
     Where they can be read on some of the cards only, those count: whoever binds the pod to another
     leaves the values as they are.
     """
-    found: list[tuple[Choice, Limits]] = []
+    found: list[tuple[CandidateCard, Limits]] = []
     failed: list[Undeclared | Unreadable] = []
     by_units: dict[Units, Declared | Undeclared | Unreadable] = {}
     alike: dict[Units, Limits | Undeclared | Unreadable] = {}

@@ -14,10 +14,10 @@ from gpufence.quantity import write_mebibytes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.dialects import Unreadable
     from gpufence.errors import Problem
     from gpufence.plan import Plan
-    from gpufence.wishes import NamespaceWords, Wishes
     from webhook.frameworks.ask import TooSmall
     from webhook.rewrite.question import Question
     from webhook.rewrite.reach import Reach
@@ -30,7 +30,7 @@ SOME_UNKNOWN = "some nodes do not tell their cards: values may be too large ther
 UNCLEAR = "on some nodes this holds: "
 
 
-def hard_problems(wishes: Wishes, said: Unreadable | None) -> tuple[str, ...]:
+def hard_problems(wishes: PodOptions, said: Unreadable | None) -> tuple[str, ...]:
     """
     Return what `evict` refuses: words of ours that cannot be read, and what can never run.
 
@@ -53,14 +53,16 @@ def too_small(container: str, found: TooSmall) -> str:
     )
 
 
-def notes(wishes: Wishes) -> tuple[str, ...]:
+def notes(wishes: PodOptions) -> tuple[str, ...]:
     """
     Name the keys that do nothing.
     """
     return _sentences(wishes.notes)
 
 
-def about(wishes: Wishes, words: NamespaceWords, reach: Reach, *, fenced: bool) -> tuple[str, ...]:
+def about(
+    wishes: PodOptions, words: NamespaceOptions, reach: Reach, *, fenced: bool
+) -> tuple[str, ...]:
     """
     Return what the creator of the pod should know, besides each container's own remarks.
     """

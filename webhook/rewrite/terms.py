@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.dialects import Dialect, Unreadable
 from gpufence.dialects.model import requested
 from gpufence.mode import Mode
-from gpufence.wishes import read_namespace, read_wishes
 from webhook.frameworks.ask import How
 from webhook.rewrite import sentences
 from webhook.rewrite.reach import Reach, read_reach
@@ -20,9 +20,9 @@ from webhook.rewrite.reach import Reach, read_reach
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpufence.annotations import PodOptions
     from gpufence.dialects import Undeclared
     from gpufence.limits import Part
-    from gpufence.wishes import Wishes
     from webhook.rewrite.question import Question
 
 
@@ -38,7 +38,7 @@ class Terms:
     """
 
     question: Question
-    wishes: Wishes
+    wishes: PodOptions
     reach: Reach | None
     how: How
     fenced: bool
@@ -59,8 +59,8 @@ def read_terms(question: Question) -> Terms:
     Work out the terms of a pod.
     """
     pod = question.pod()
-    wishes = read_wishes(pod.annotations, frozenset(item.name for item in pod.containers))
-    words = read_namespace(dict(question.namespace))
+    wishes = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
+    words = read_namespace_options(dict(question.namespace))
     reach = read_reach(pod, wishes, words, question.choices)
     if isinstance(reach, Reach):
         fenced = reach.enforced and not reach.library_caps
@@ -79,7 +79,7 @@ def read_terms(question: Question) -> Terms:
     return _without_limit(question, wishes, reach)
 
 
-def _without_limit(question: Question, wishes: Wishes, said: Undeclared | Unreadable) -> Terms:
+def _without_limit(question: Question, wishes: PodOptions, said: Undeclared | Unreadable) -> Terms:
     unreadable = said if isinstance(said, Unreadable) else None
     soft = () if unreadable is None else (unreadable.problem.sentence,)
     return Terms(
@@ -95,7 +95,7 @@ def _without_limit(question: Question, wishes: Wishes, said: Undeclared | Unread
     )
 
 
-def _how(mode: Mode, wishes: Wishes, *, fenced: bool) -> How:
+def _how(mode: Mode, wishes: PodOptions, *, fenced: bool) -> How:
     """
     Decide what becomes of the settings.
     """

@@ -8,7 +8,7 @@ import asyncio
 import timeit
 from typing import TYPE_CHECKING
 
-from gpufence.candidates import Choice
+from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
@@ -34,7 +34,7 @@ def measure() -> list[Figure]:
     Measure the whole and its parts, best of several rounds.
     """
     body = sample.review()
-    policy = Policy(default=Choice(Units(gpushare_bytes=GIB), 15360 * MIB, (7, 5)))
+    policy = Policy(default=CandidateCard(Units(gpushare_bytes=GIB), 15360 * MIB, (7, 5)))
     cluster = NoCluster()
     hook = PodHook(Mode.CAP, cluster, policy)
 

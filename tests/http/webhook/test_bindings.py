@@ -13,7 +13,7 @@ import pytest
 
 from gpufence import names
 from gpufence.backoff import Backoff
-from gpufence.candidates import Choice
+from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from webhook.outcome import Reply
 
 UNITS = Units(gpushare_bytes=GIB)
-POLICY = Policy(default=Choice(UNITS, None))
+POLICY = Policy(default=CandidateCard(UNITS, None))
 POD = "/api/v1/namespaces/team-a/pods/trainer"
 NODE = "/api/v1/nodes/node-t4"
 DEADLINE_SECONDS = 0.3

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gpufence import names
-from gpufence.candidates import Choice
+from gpufence.candidates import CandidateCard
 from gpufence.cards import Card
 from gpufence.dialects import Units
 from gpufence.mode import Mode
@@ -179,7 +179,7 @@ def nodes(draw: st.DrawFn) -> GpuNode:
 policies = st.builds(
     Policy,
     default=st.builds(
-        Choice,
+        CandidateCard,
         units=st.just(Units()),
         memory_bytes=st.none() | st.just(15 * GIB),
         compute_capability=st.none() | st.just((8, 6)),

@@ -11,12 +11,12 @@ import pytest
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
 from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
+from gpufence.annotations import Headroom
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.plan import ContainerPlan, Done, Form, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
-from gpufence.wishes import Headroom
 from tests.support.agent.builders import CARDS, container_id
 from tests.support.agent.world import Act, World
 from tests.support.builders import T4_BYTES, card, container, gpushare
@@ -56,9 +56,9 @@ def test_agent_enforces_the_limits_of_the_shared_vectors(vector: Vector) -> None
     What the agent enforces on a card of that size is what the shared vectors say.
     """
     expected = vector.expected
-    size = vector.place.card_bytes
+    size = vector.card.memory_bytes
     known = () if size is None else (card(0, memory_bytes=size),)
-    found = read(vector.pod, annotations=vector.namespace, cards=known, units=vector.place.units)
+    found = read(vector.pod, annotations=vector.namespace, cards=known, units=vector.card.units)
     limit = found.limits.get("GPU-0")
 
     assert (expected.get("limit") if known else None) == (limit.limit_bytes if limit else None)

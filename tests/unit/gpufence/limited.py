@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpufence.annotations import read_namespace_options, read_pod_options
+from gpufence.candidates import CandidateCard
 from gpufence.dialects import Undeclared, Units, Unreadable
-from gpufence.limits import Limits, Place, read_limits
+from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB
-from gpufence.wishes import read_namespace, read_wishes
 from tests.support.builders import T4_BYTES
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ def said(
     card_bytes: int | None = T4_BYTES,
 ) -> Limits | Undeclared | Unreadable:
     read = read_pod(raw)
-    wishes = read_wishes(read.annotations, frozenset(item.name for item in read.containers))
-    place = Place(units or Units(), card_bytes)
-    return read_limits(read, wishes, read_namespace(namespace or {}), place)
+    options = read_pod_options(read.annotations, frozenset(item.name for item in read.containers))
+    card = CandidateCard(units or Units(), card_bytes)
+    return read_limits(read, options, read_namespace_options(namespace or {}), card)
 
 
 def limits(raw: dict[str, Any], **more: Any) -> Limits:

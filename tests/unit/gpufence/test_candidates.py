@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from gpufence.candidates import Choice, assigned_card, candidate_nodes, choices
+from gpufence.candidates import CandidateCard, assigned_card, candidate_cards, candidate_nodes
 from gpufence.dialects import Units
 from gpufence.nodes import GpuNode, read_node
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import A100_BYTES, T4_BYTES, card, container, gpushare, node, pod
 
-DEFAULT = Choice(Units(gpushare_bytes=MIB), 8 * GIB, (8, 6))
+DEFAULT = CandidateCard(Units(gpushare_bytes=MIB), 8 * GIB, (8, 6))
 
 
 def read(*raw: dict[str, Any]) -> list[GpuNode]:
@@ -84,16 +84,16 @@ def test_every_different_card_is_one_choice() -> None:
     )
 
     assert (
-        Choice(Units(gpushare_bytes=GIB), T4_BYTES, (7, 5)),
-        Choice(Units(gpushare_bytes=GIB), A100_BYTES, (8, 0)),
-    ) == choices(read_pod(pod(gpushare())), nodes, DEFAULT)
+        CandidateCard(Units(gpushare_bytes=GIB), T4_BYTES, (7, 5)),
+        CandidateCard(Units(gpushare_bytes=GIB), A100_BYTES, (8, 0)),
+    ) == candidate_cards(read_pod(pod(gpushare())), nodes, DEFAULT)
 
 
 def test_a_node_without_cards_is_the_default_card_with_its_own_units() -> None:
     """
     What the node does say counts, the operator's setting stands in for the rest.
     """
-    assert (Choice(Units(gpushare_bytes=GIB), 8 * GIB, (8, 6)),) == choices(
+    assert (CandidateCard(Units(gpushare_bytes=GIB), 8 * GIB, (8, 6)),) == candidate_cards(
         read_pod(pod(gpushare())), read(node()), DEFAULT
     )
 
@@ -111,7 +111,7 @@ def test_a_node_without_cards_has_the_card_its_scheduler_wrote_down(
     (silent,) = read(node(allocatable={"aliyun.com/gpu-mem": "15"}))
     wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": said}))
 
-    assert (Choice(Units(gpushare_bytes=GIB), expected, (8, 6)),) == choices(
+    assert (CandidateCard(Units(gpushare_bytes=GIB), expected, (8, 6)),) == candidate_cards(
         wanted, [silent], DEFAULT
     )
 
@@ -124,14 +124,14 @@ def test_a_scheduler_s_word_counts_for_nothing_where_the_unit_is_unknown() -> No
     silent = GpuNode("n", {}, frozenset({"aliyun.com/gpu-mem"}), (), units)
     wanted = read_pod(pod(gpushare("main", 3), annotations={"ALIYUN_COM_GPU_MEM_DEV": "15"}))
 
-    assert (Choice(units, 8 * GIB, (8, 6)),) == choices(wanted, [silent], DEFAULT)
+    assert (CandidateCard(units, 8 * GIB, (8, 6)),) == candidate_cards(wanted, [silent], DEFAULT)
 
 
 def test_without_any_node_the_default_stands_alone() -> None:
     """
     A pod that waits for an autoscaler is planned for the operator's default card.
     """
-    assert (DEFAULT,) == choices(read_pod(pod(gpushare())), [], DEFAULT)
+    assert (DEFAULT,) == candidate_cards(read_pod(pod(gpushare())), [], DEFAULT)
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.5gb", "nvidia.com/mig-1g.5gb.shared"])
@@ -141,7 +141,7 @@ def test_a_slice_is_chosen_among_slices(resource: str) -> None:
     """
     instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
     nodes = read(node(card(0), card(1), instance, allocatable={resource: "1"}))
-    (choice,) = choices(read_pod(pod(container(**{resource: "1"}))), nodes, DEFAULT)
+    (choice,) = candidate_cards(read_pod(pod(container(**{resource: "1"}))), nodes, DEFAULT)
 
     assert 5 * GIB == choice.memory_bytes
 
@@ -152,7 +152,7 @@ def test_a_slice_asked_for_with_zero_is_no_slice() -> None:
     """
     raw = pod(container(**{"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "0"}))
     nodes = read(node(card(0), allocatable={"nvidia.com/gpu": "1"}))
-    (choice,) = choices(read_pod(raw), nodes, DEFAULT)
+    (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
 
     assert T4_BYTES == choice.memory_bytes
 
@@ -163,7 +163,7 @@ def test_an_assigned_card_is_the_only_choice() -> None:
     """
     nodes = read(node(card(0), card(1, memory_bytes=A100_BYTES)))
     raw = pod(gpushare(), annotations={"ALIYUN_COM_GPU_MEM_IDX": "1"})
-    (choice,) = choices(read_pod(raw), nodes, DEFAULT)
+    (choice,) = candidate_cards(read_pod(raw), nodes, DEFAULT)
 
     assert A100_BYTES == choice.memory_bytes
 

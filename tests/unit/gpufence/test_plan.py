@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpufence.annotations import Headroom
 from gpufence.errors import InvalidError, UnknownVersionError
 from gpufence.mode import Mode
 from gpufence.plan import (
@@ -23,7 +24,6 @@ from gpufence.plan import (
     write_plan,
 )
 from gpufence.quantity import GIB, MIB
-from gpufence.wishes import Headroom
 
 SETTING = Setting(
     env="XLA_PYTHON_CLIENT_MEM_FRACTION",

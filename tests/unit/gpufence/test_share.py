@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpufence.annotations import Headroom
 from gpufence.quantity import GIB, MIB
 from gpufence.share import (
     LEAST_ALLOWANCE,
@@ -17,7 +18,6 @@ from gpufence.share import (
     smallest_limit,
     write_fraction,
 )
-from gpufence.wishes import Headroom
 from tests.support.builders import A100_BYTES, T4_BYTES
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from gpufence import names
+from gpufence.annotations import Headroom
 from gpufence.quantity import GIB, MIB
-from gpufence.wishes import Headroom
 from kubectl_gpufence.explain import tell
 from kubectl_gpufence.explain.formula import Figures, formula
 from kubectl_gpufence.explain.measured import follows

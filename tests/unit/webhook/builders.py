@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 
 from gpufence import names
-from gpufence.candidates import Choice
+from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.nodes import GpuNode, read_node
@@ -24,9 +24,9 @@ from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-T4 = Choice(Units(), 15360 * MIB, (7, 5))
+T4 = CandidateCard(Units(), 15360 * MIB, (7, 5))
 POLICY = Policy(default=T4, hook_source="pass\n")
-NO_CARD = replace(POLICY, default=Choice(Units(), None))
+NO_CARD = replace(POLICY, default=CandidateCard(Units(), None))
 
 
 def gpu_node(manifest: dict[str, Any]) -> GpuNode:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from gpufence.candidates import candidate_nodes, choices
+from gpufence.candidates import candidate_cards, candidate_nodes
 from gpufence.pods import read_pod
 from tests.support.builders import card, container, gpushare, node, pod
 from tests.unit.webhook.builders import T4, gpu_node
@@ -76,7 +76,7 @@ def test_the_fleet_answers_as_one_would_node_by_node(spec: dict[str, Any]) -> No
     Bit sets and indexes lead to the very cards that asking every node leads to.
     """
     asked = read_pod(pod(gpushare(), **spec))
-    expected = choices(asked, candidate_nodes(asked, NODES), T4)
+    expected = candidate_cards(asked, candidate_nodes(asked, NODES), T4)
 
     assert set(expected) == set(FLEET.candidates(asked, T4))
 

@@ -16,7 +16,6 @@ from tests.support.builders import card, container, gpushare, node, pod, sidecar
 from tests.support.vectors import Vector, vectors
 from tests.unit.webhook.builders import (
     NO_CARD,
-    POLICY,
     annotation,
     decide,
     environment,
@@ -36,13 +35,7 @@ def test_the_plan_holds_what_the_vectors_say(vector: Vector) -> None:
     """
     The limits of the shared vectors are those of the plan, pod and containers alike.
     """
-    policy = Policy(
-        default=POLICY.default._replace(
-            units=vector.place.units,
-            memory_bytes=vector.place.card_bytes,
-            compute_capability=vector.compute_capability,
-        )
-    )
+    policy = Policy(default=vector.card)
     said = decide(vector.pod, Mode.CAP, vector.namespace, policy=policy)
     if "parts" in vector.expected:
         assert isinstance(said, Rewrite)

@@ -91,7 +91,7 @@ def test_nothing_is_lost_of_the_shared_vectors(vector: Vector) -> None:
     Every declaration of the shared vectors survives.
     """
     kept = keep_pod(vector.pod)[1]
-    stands = ground(annotations=vector.namespace, units=vector.place.units)
+    stands = ground(annotations=vector.namespace, units=vector.card.units)
 
     assert read_pod_on_node(vector.pod, stands) == read_pod_on_node(kept, stands)
 

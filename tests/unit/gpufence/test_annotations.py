@@ -7,15 +7,15 @@ from __future__ import annotations
 import pytest
 
 from gpufence import names
-from gpufence.quantity import GIB, MIB
-from gpufence.wishes import (
+from gpufence.annotations import (
     Headroom,
-    NamespaceWords,
-    Wishes,
+    NamespaceOptions,
+    PodOptions,
     defaults_from,
-    read_namespace,
-    read_wishes,
+    read_namespace_options,
+    read_pod_options,
 )
+from gpufence.quantity import GIB, MIB
 
 MAIN = frozenset({"main"})
 
@@ -24,14 +24,14 @@ def test_a_pod_without_words_wishes_nothing() -> None:
     """
     Every wish has its default.
     """
-    assert Wishes() == read_wishes({"team": "a"}, MAIN)
+    assert PodOptions() == read_pod_options({"team": "a"}, MAIN)
 
 
 def test_every_wish_is_read() -> None:
     """
     All annotations that a user may set become typed values.
     """
-    wishes = read_wishes(
+    options = read_pod_options(
         {
             names.MEMORY: "6Gi",
             "gpufence.io/memory.main": "2Gi",
@@ -47,7 +47,7 @@ def test_every_wish_is_read() -> None:
     )
 
     assert (
-        Wishes(
+        PodOptions(
             memory_bytes=6 * GIB,
             memory_of={"main": 2 * GIB},
             processes=3,
@@ -58,7 +58,7 @@ def test_every_wish_is_read() -> None:
             inject=False,
             framework="vllm",
         )
-        == wishes
+        == options
     )
 
 
@@ -87,10 +87,10 @@ def test_an_unreadable_wish_is_kept_as_a_problem(key: str, text: str, sentence: 
     """
     A mistake is told with its key, value and remedy, and the default stands in its place.
     """
-    wishes = read_wishes({key: text}, MAIN)
+    options = read_pod_options({key: text}, MAIN)
 
-    (problem,) = wishes.unreadable
-    assert Wishes(unreadable=(problem,)) == wishes
+    (problem,) = options.unreadable
+    assert PodOptions(unreadable=(problem,)) == options
     assert problem.sentence.startswith(f'metadata.annotations[{key}]: "{text}" {sentence}')
 
 
@@ -98,7 +98,7 @@ def test_the_smallest_amount_is_one_mebibyte() -> None:
     """
     One MiB is still an amount.
     """
-    assert MIB == read_wishes({names.MEMORY: "1Mi"}, MAIN).memory_bytes
+    assert MIB == read_pod_options({names.MEMORY: "1Mi"}, MAIN).memory_bytes
 
 
 @pytest.mark.parametrize("text", ["enabled", ""])
@@ -106,25 +106,25 @@ def test_only_disabled_turns_injection_off(text: str) -> None:
     """
     Leaving containers alone needs the very word.
     """
-    wishes = read_wishes({names.INJECT: text}, MAIN)
+    options = read_pod_options({names.INJECT: text}, MAIN)
 
-    assert wishes.inject
-    assert () == wishes.unreadable
+    assert options.inject
+    assert () == options.unreadable
 
 
 def test_an_amount_for_a_container_that_is_not_there_is_noted() -> None:
     """
     A misspelt container does nothing, and its owner is told which ones there are.
     """
-    wishes = read_wishes({"gpufence.io/memory.mian": "2Gi"}, frozenset({"main", "log"}))
+    options = read_pod_options({"gpufence.io/memory.mian": "2Gi"}, frozenset({"main", "log"}))
 
-    assert {} == wishes.memory_of
+    assert {} == options.memory_of
     assert [
         (
             'gpufence.io/memory.mian: "2Gi" is for a container the pod does not have; '
             "end the key with one of log, main"
         )
-    ] == [note.sentence for note in wishes.notes]
+    ] == [note.sentence for note in options.notes]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_key_that_does_nothing_on_a_pod_is_noted(key: str) -> None:
     """
     A misspelt key, or one that belongs on the namespace, is told together with those that work.
     """
-    (note,) = read_wishes({key: "x"}, MAIN).notes
+    (note,) = read_pod_options({key: "x"}, MAIN).notes
 
     assert note.sentence.startswith(
         f'{key}: "x" is for a key that does nothing on a pod; those that do: gpufence.io/memory, '
@@ -148,7 +148,7 @@ def test_keys_that_gpufence_writes_are_not_noted() -> None:
     """
     written = dict.fromkeys((*names.WRITTEN_KEYS, f"{names.ENV_PREFIX}s0"), "x")
 
-    assert () == read_wishes(written, MAIN).notes
+    assert () == read_pod_options(written, MAIN).notes
 
 
 def test_a_container_without_name_swallows_no_annotation() -> None:
@@ -157,7 +157,7 @@ def test_a_container_without_name_swallows_no_annotation() -> None:
     """
     nameless = frozenset({""})
 
-    assert Wishes() == read_wishes({"team": "a"}, nameless)
+    assert PodOptions() == read_pod_options({"team": "a"}, nameless)
     assert {} == defaults_from({"team": "a"}, {}, nameless)
 
 
@@ -165,7 +165,9 @@ def test_a_namespace_has_words_of_its_own() -> None:
     """
     Ceiling and implied limits are the namespace's to say.
     """
-    assert NamespaceWords(max_memory_bytes=8 * GIB, implied_limits=True) == read_namespace(
+    assert NamespaceOptions(
+        max_memory_bytes=8 * GIB, implied_limits=True
+    ) == read_namespace_options(
         {names.MAX_MEMORY: "8Gi", names.IMPLIED_LIMITS: "enabled", "team": "a"}
     )
 
@@ -174,7 +176,7 @@ def test_unreadable_words_of_a_namespace_are_kept() -> None:
     """
     A namespace's mistakes are told, too.
     """
-    words = read_namespace({names.MAX_MEMORY: "lots", names.IMPLIED_LIMITS: "yes"})
+    words = read_namespace_options({names.MAX_MEMORY: "lots", names.IMPLIED_LIMITS: "yes"})
 
     assert [names.MAX_MEMORY, names.IMPLIED_LIMITS] == [
         problem.field.removeprefix("metadata.annotations[").removesuffix("]")

@@ -34,7 +34,7 @@ class Headroom(StrEnum):
     AUTO = "auto"  # the same, but never more than 1.5 GiB unless the contexts need it
 
 
-class Wishes(NamedTuple):
+class PodOptions(NamedTuple):
     """
     A pod's own words.
 
@@ -54,10 +54,10 @@ class Wishes(NamedTuple):
     notes: tuple[Problem, ...] = ()
 
 
-_NO_WISHES = Wishes()
+_NO_OPTIONS = PodOptions()
 
 
-class NamespaceWords(NamedTuple):
+class NamespaceOptions(NamedTuple):
     """
     A namespace's words about the pods in it.
     """
@@ -67,15 +67,15 @@ class NamespaceWords(NamedTuple):
     unreadable: tuple[Problem, ...] = ()
 
 
-def read_wishes(annotations: Mapping[str, str], containers: frozenset[str]) -> Wishes:
+def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str]) -> PodOptions:
     """
     Read the annotations of a pod whose containers are known by name.
     """
     if not any(key.startswith(names.PREFIX) for key in annotations):
-        return _NO_WISHES
+        return _NO_OPTIONS
     read = _Annotations(annotations)
     memory_of, notes = _memory_of(read, containers)
-    return Wishes(
+    return PodOptions(
         memory_bytes=read.value(names.MEMORY, read_memory, None),
         memory_of=memory_of,
         processes=read.value(names.PROCESSES_PER_CARD, _processes, 1),
@@ -90,12 +90,12 @@ def read_wishes(annotations: Mapping[str, str], containers: frozenset[str]) -> W
     )
 
 
-def read_namespace(annotations: Mapping[str, str]) -> NamespaceWords:
+def read_namespace_options(annotations: Mapping[str, str]) -> NamespaceOptions:
     """
     Read what a namespace's annotations say about all of its pods.
     """
     read = _Annotations(annotations)
-    return NamespaceWords(
+    return NamespaceOptions(
         max_memory_bytes=read.value(names.MAX_MEMORY, read_memory, None),
         implied_limits=read.choice(names.IMPLIED_LIMITS, ("enabled", "disabled")) == "enabled",
         unreadable=tuple(read.problems),

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gpufence import names
-from gpufence.errors import InvalidError, Problem
+from gpufence.errors import InvalidError, Problem, annotation_problem
 from gpufence.quantity import MIB, read_bytes
 from gpufence.shape import whole_number
 
@@ -185,7 +185,7 @@ class _Annotations:
         try:
             return parse(text, f"metadata.annotations[{key}]")
         except InvalidError as error:
-            self.problems.append(error.problem)
+            self.problems.append(error.problem._replace(key=key))
             return default
 
     def choice(self, key: str, choices: tuple[str, ...], default: str = "") -> str:
@@ -193,11 +193,6 @@ class _Annotations:
         if text == default or text in choices:
             return text
         self.problems.append(
-            Problem(
-                f"metadata.annotations[{key}]",
-                text,
-                "is not a choice",
-                f"write one of {', '.join(choices)}",
-            )
+            annotation_problem(key, text, "is not a choice", f"write one of {', '.join(choices)}")
         )
         return default

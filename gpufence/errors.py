@@ -26,16 +26,23 @@ SHOWN_CHARACTERS = 80
 class Problem(NamedTuple):
     """
     What is wrong, where, and what to do: the one form in which every part says so.
+
+    `key` is the annotation that is wrong, for those who decide by it; `field` is for people.
     """
 
     field: str
     value: str
     reason: str
     remedy: str
+    key: str = ""
 
     @property
     def sentence(self) -> str:
         return printable(f"{self.field}: {shown(self.value)} {self.reason}; {self.remedy}")
+
+
+def annotation_problem(key: str, value: str, reason: str, remedy: str) -> Problem:
+    return Problem(f"metadata.annotations[{key}]", value, reason, remedy, key)
 
 
 def shown(value: object) -> str:

@@ -22,7 +22,7 @@ from gpufence.dialects import (
     read_declaration,
 )
 from gpufence.dialects.model import WHOLE_CARD
-from gpufence.errors import Problem
+from gpufence.errors import annotation_problem
 from gpufence.pods import Kind
 from gpufence.quantity import MIB, write_bytes
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.candidates import CandidateCard
+    from gpufence.errors import Problem
     from gpufence.pods import Container, Pod
 
 
@@ -85,7 +86,7 @@ def limits_on(
     if isinstance(said, Unreadable):
         return said
     granted = options.memory_bytes is not None or bool(options.memory_of)
-    broken = [problem for problem in options.unreadable if names.MEMORY in problem.field]
+    broken = [problem for problem in options.unreadable if problem.key.startswith(names.MEMORY)]
     if isinstance(said, Undeclared):
         if broken and not granted:
             return Unreadable(broken[0])
@@ -159,8 +160,8 @@ def _shares(options: PodOptions, phases: Sequence[Sequence[str]]) -> dict[str, i
     if not starved:
         return shares
     return Unreadable(
-        Problem(
-            f"metadata.annotations[{names.MEMORY}]",
+        annotation_problem(
+            names.MEMORY,
             write_bytes(total),
             f"leaves under 1 MiB to {', '.join(starved)}",
             "raise it, or lower the amounts of the other containers",
@@ -170,8 +171,8 @@ def _shares(options: PodOptions, phases: Sequence[Sequence[str]]) -> dict[str, i
 
 def _without_amount(container: str) -> Unreadable:
     return Unreadable(
-        Problem(
-            f"metadata.annotations[{names.MEMORY_OF_CONTAINER}{container}]",
+        annotation_problem(
+            f"{names.MEMORY_OF_CONTAINER}{container}",
             "",
             "is missing while other containers of the pod have an amount",
             f"add it, or set {names.MEMORY} for the pod",
@@ -192,8 +193,8 @@ def _fit(
     ceiling = namespace.max_memory_bytes
     if granted and ceiling is not None and limit is not None and limit > ceiling:
         notes.append(
-            Problem(
-                f"metadata.annotations[{names.MEMORY}]",
+            annotation_problem(
+                names.MEMORY,
                 write_bytes(limit),
                 f"is above the namespace's {names.MAX_MEMORY} of {write_bytes(ceiling)}",
                 "the ceiling counts; ask for less, or have the ceiling raised",

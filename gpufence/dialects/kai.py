@@ -16,7 +16,7 @@ from gpufence.dialects.model import (
     NeverRunsError,
     Units,
 )
-from gpufence.errors import InvalidError, Problem
+from gpufence.errors import InvalidError, annotation_problem
 from gpufence.names import KAI_CONTAINER, KAI_DEVICES, KAI_FRACTION, KAI_MEMORY
 from gpufence.pods import Kind
 from gpufence.quantity import MIB
@@ -35,8 +35,8 @@ def read(pod: Pod, _: Units) -> Declared | None:
         return None
     if memory is not None and fraction is not None:
         raise InvalidError(
-            Problem(
-                _FIELD.format(KAI_MEMORY),
+            annotation_problem(
+                KAI_MEMORY,
                 memory,
                 f"stands beside {KAI_FRACTION}, and KAI takes only one of them",
                 "remove one of the two annotations",
@@ -48,13 +48,12 @@ def read(pod: Pod, _: Units) -> Declared | None:
 
 
 def _memory(text: str) -> Amount:
-    field = _FIELD.format(KAI_MEMORY)
     try:
-        mebibytes = whole_number(text, field, most=LARGEST_CARD // MIB)
+        mebibytes = whole_number(text, KAI_MEMORY, most=LARGEST_CARD // MIB)
     except InvalidError as error:
         raise NeverRunsError(
-            Problem(
-                field,
+            annotation_problem(
+                KAI_MEMORY,
                 text,
                 "is no usable number of bare MiB, and KAI ignores such without a word",
                 'write the MiB alone, such as "4096"',
@@ -67,8 +66,8 @@ def _fraction(text: str) -> Amount:
     match = _FRACTION.fullmatch(text)
     if match is None or not int(match[1]):
         raise NeverRunsError(
-            Problem(
-                _FIELD.format(KAI_FRACTION),
+            annotation_problem(
+                KAI_FRACTION,
                 text,
                 "is not a share between 0 and 1",
                 'write a decimal such as "0.25"',
@@ -93,8 +92,8 @@ def _container(pod: Pod) -> str:
     if wanted is not None and wanted in {item.name for item in pod.containers}:
         return wanted
     raise InvalidError(
-        Problem(
-            _FIELD.format(KAI_CONTAINER),
+        annotation_problem(
+            KAI_CONTAINER,
             wanted or "",
             "names no container of the pod",
             f"write one of {', '.join(item.name for item in pod.containers)}",

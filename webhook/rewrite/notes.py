@@ -51,7 +51,7 @@ def words_for(
     words = defaults_from(namespace, own, containers)
     problems = read_pod_options(words, containers).unreadable if words else ()
     for problem in problems:
-        words.pop(problem.field.removeprefix("metadata.annotations[").removesuffix("]"), None)
+        words.pop(problem.key, None)
     return words, problems
 
 

@@ -37,7 +37,7 @@ def hard_problems(wishes: PodOptions, said: Unreadable | None) -> tuple[str, ...
     A unit or card that nobody knows is not the pod's fault, and refuses nothing.
     """
     problems = list(wishes.unreadable)
-    if said is not None and (said.never_runs or names.PREFIX in said.problem.field):
+    if said is not None and (said.never_runs or said.problem.key.startswith(names.PREFIX)):
         problems.append(said.problem)
     return tuple(dict.fromkeys(_sentences(problems)))
 

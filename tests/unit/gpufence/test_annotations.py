@@ -83,13 +83,14 @@ def test_every_wish_is_read() -> None:
         (names.ARGS, "true", "is not a choice; write one of enabled, disabled"),
     ],
 )
-def test_an_unreadable_wish_is_kept_as_a_problem(key: str, text: str, sentence: str) -> None:
+def test_an_unreadable_option_is_kept_as_a_problem(key: str, text: str, sentence: str) -> None:
     """
     A mistake is told with its key, value and remedy, and the default stands in its place.
     """
     options = read_pod_options({key: text}, MAIN)
 
     (problem,) = options.unreadable
+    assert key == problem.key
     assert PodOptions(unreadable=(problem,)) == options
     assert problem.sentence.startswith(f'metadata.annotations[{key}]: "{text}" {sentence}')
 

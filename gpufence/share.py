@@ -17,13 +17,21 @@ from gpufence.quantity import MIB
 LEAST_ALLOWANCE = 128 * MIB
 """Below this no framework starts: the limit is too small for a card's own overhead."""
 
-_AUTO_HEADROOM = 1536 * MIB
+AUTO_HEADROOM = 1536 * MIB
+"""What `headroom: auto` leaves at most to what no framework counts."""
+
+FACTOR_TENTHS = 7
+"""Of a limit a framework may use so many tenths: TensorFlow's rule of thumb."""
+
+CAP_SLACK = 256 * MIB
+"""A process that holds this much more than it was told has not kept to it."""
+
 _TENSORFLOW_RESERVE = 256 * MIB
 _SEVERAL_CARDS_RESERVE = 768 * MIB
 _MILLION = 10**6
 
 
-class Terms(NamedTuple):
+class ShareTerms(NamedTuple):
     """
     What besides the limit decides an allowance.
 
@@ -70,7 +78,7 @@ def reserve_bytes(
     return base * MIB + extra + (_SEVERAL_CARDS_RESERVE if cards > 1 else 0)
 
 
-def allowance(limit_bytes: int, card_bytes: int, terms: Terms) -> Allowance:
+def allowance(limit_bytes: int, card_bytes: int, terms: ShareTerms) -> Allowance:
     """
     Return what each process may allocate under a limit, which counts as no more than the card.
     """
@@ -81,14 +89,14 @@ def allowance(limit_bytes: int, card_bytes: int, terms: Terms) -> Allowance:
     return Allowance(max(min(LEAST_ALLOWANCE, limit // terms.processes), 1), 1, starved=True)
 
 
-def smallest_limit(terms: Terms) -> int:
+def smallest_limit(terms: ShareTerms) -> int:
     """
     Return the smallest limit, in whole MiB, that leaves every process its least allowance.
     """
     wanted = terms.processes * LEAST_ALLOWANCE
     reserved = wanted + terms.processes * terms.reserve_bytes
-    by_factor = -(-wanted * 10 // 7)
-    by_headroom = min(by_factor, wanted + _AUTO_HEADROOM)
+    by_factor = -(-wanted * 10 // FACTOR_TENTHS)
+    by_headroom = min(by_factor, wanted + AUTO_HEADROOM)
     limit = max(reserved, by_factor if terms.headroom is Headroom.FACTOR else by_headroom)
     return -(-limit // MIB) * MIB
 
@@ -119,12 +127,12 @@ def original_fraction(limit_bytes: int, card_bytes: int) -> float:
     return round(limit_bytes * 0.7 / card_bytes, 1)
 
 
-def _room_tenths(limit: int, terms: Terms) -> int:
+def _room_tenths(limit: int, terms: ShareTerms) -> int:
     """
     Return what all processes together may allocate, in tenths of a byte; negative where the
     contexts alone are too big.
     """
     contexts = 10 * terms.processes * terms.reserve_bytes
     if terms.headroom is Headroom.FACTOR:
-        return min(7 * limit, 10 * limit - contexts)
-    return 10 * limit - max(contexts, min(3 * limit, 10 * _AUTO_HEADROOM))
+        return min(FACTOR_TENTHS * limit, 10 * limit - contexts)
+    return 10 * limit - max(contexts, min((10 - FACTOR_TENTHS) * limit, 10 * AUTO_HEADROOM))

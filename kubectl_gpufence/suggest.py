@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpufence.quantity import MIB
-from gpufence.share import Terms, smallest_limit
+from gpufence.share import FACTOR_TENTHS, ShareTerms, smallest_limit
 
 _STEP: Final = 64 * MIB
 _HEADROOM_TENTHS: Final = 11
@@ -23,5 +23,5 @@ def suggested_limit(peak_bytes: int, processes: int, reserve_bytes: int) -> int:
     count = max(processes, 1)
     wanted = -(-peak_bytes * _HEADROOM_TENTHS // 10)
     allocated = max(wanted - count * reserve_bytes, 0)
-    least = smallest_limit(Terms(reserve_bytes, count))
-    return -(-max(wanted, -(-allocated * 10 // 7), least) // _STEP) * _STEP
+    least = smallest_limit(ShareTerms(reserve_bytes, count))
+    return -(-max(wanted, -(-allocated * 10 // FACTOR_TENTHS), least) // _STEP) * _STEP

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpufence.quantity import MIB
+from gpufence.share import CAP_SLACK
 
 
 class EvictWhen(StrEnum):
@@ -139,7 +140,7 @@ class Policy:
     SIGKILL to the GPU processes of a pod that does not end; needs a capability, hence an overlay.
     """
 
-    cap_slack_bytes: int = 256 * MIB
+    cap_slack_bytes: int = CAP_SLACK
     """
     A process above its cap and its context reserve by more than this ignores its cap.
     """

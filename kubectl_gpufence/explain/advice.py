@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from gpufence import names
 from gpufence.mode import MODES
 from gpufence.plan import Done
-from gpufence.quantity import MIB
-from gpufence.share import reserve_bytes
+from gpufence.share import CAP_SLACK, reserve_bytes
 from kubectl_gpufence.suggest import suggested_limit
 from kubectl_gpufence.words import allowed, held
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from gpufence.snapshot import UseRow
     from kubectl_gpufence.explain.story import Story
 
-_SLACK: Final = 256 * MIB
 _NOTHING: Final = "Nothing."
 
 
@@ -116,7 +114,7 @@ def _most(container: ContainerPlan) -> int | None:
         for item in container.settings
         if item.allowance_bytes is not None and item.done not in (Done.LEFT, Done.PLANNED)
     ]
-    return max(told) + _SLACK if told and container.cap_bytes is not None else None
+    return max(told) + CAP_SLACK if told and container.cap_bytes is not None else None
 
 
 def _reserve(story: Story) -> int:

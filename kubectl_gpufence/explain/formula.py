@@ -9,15 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.annotations import Headroom
-from gpufence.quantity import MIB, write_bytes
-from gpufence.share import Terms, allowance, write_fraction
+from gpufence.quantity import write_bytes
+from gpufence.share import (
+    AUTO_HEADROOM,
+    FACTOR_TENTHS,
+    LEAST_ALLOWANCE,
+    ShareTerms,
+    allowance,
+    write_fraction,
+)
 from kubectl_gpufence.words import allowed, counted
 
 if TYPE_CHECKING:
     from gpufence.plan import ContainerPlan, Setting
-
-_LEAST = 128 * MIB
-_AUTO = 1536 * MIB
 
 
 class Figures(NamedTuple):
@@ -74,15 +78,16 @@ def _rule(found: Figures, limit: int, container: ContainerPlan) -> str:
     if not reserve and limit // count == found.allowance_bytes:
         return f"L / n = {allowed(limit)} / {count}"
     for headroom in (container.headroom, Headroom.FACTOR):
-        may = allowance(limit, limit, Terms(reserve, count, headroom))
+        may = allowance(limit, limit, ShareTerms(reserve, count, headroom))
         if may.bytes != found.allowance_bytes:
             continue
         if may.starved:
-            return f"min(128Mi, L / n) = min({allowed(_LEAST)}, {allowed(limit // count)})"
+            return f"min(128Mi, L / n) = min({allowed(LEAST_ALLOWANCE)}, {allowed(limit // count)})"
         if headroom is Headroom.FACTOR:
-            rest = f"min({allowed(limit * 7 // 10)}, {allowed(limit - contexts)})"
+            rest = f"min({allowed(limit * FACTOR_TENTHS // 10)}, {allowed(limit - contexts)})"
             return f"min(0.7 L, L - n C) / n = {rest} / {count}"
-        room = f"max({allowed(contexts)}, min({allowed(limit * 3 // 10)}, {allowed(_AUTO)}))"
+        rest_of_factor = allowed(limit * (10 - FACTOR_TENTHS) // 10)
+        room = f"max({allowed(contexts)}, min({rest_of_factor}, {allowed(AUTO_HEADROOM)}))"
         return f"(L - max(n C, min(0.3 L, 1536Mi))) / n = ({allowed(limit)} - {room}) / {count}"
     return "(by a rule this plugin does not know)"
 
@@ -93,7 +98,9 @@ def _fraction(found: Figures, limit: int, container: ContainerPlan) -> str:
     """
     card = found.card_bytes or limit
     for headroom in (container.headroom, Headroom.FACTOR):
-        may = allowance(limit, limit, Terms(found.reserve_bytes, container.processes, headroom))
+        may = allowance(
+            limit, limit, ShareTerms(found.reserve_bytes, container.processes, headroom)
+        )
         if may.bytes == found.allowance_bytes:
             return may.fraction_of(card)
     return write_fraction(found.allowance_bytes, card)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpufence.share import Terms, allowance, reserve_bytes
+from gpufence.share import ShareTerms, allowance, reserve_bytes
 from kubectl_gpufence.suggest import suggested_limit
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Owner:
         if not self.injected or self.limit_bytes is None:
             return False
         count = max(self.processes, 1)
-        told = allowance(self.limit_bytes, self.limit_bytes, Terms(self.reserve_bytes, count))
+        told = allowance(self.limit_bytes, self.limit_bytes, ShareTerms(self.reserve_bytes, count))
         return self.peak_bytes * 100 >= told.bytes * count * _FULL_PERCENT
 
     @property

@@ -15,7 +15,7 @@ from gpufence.dialects import Units
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB
-from gpufence.share import Terms, allowance, reserve_bytes
+from gpufence.share import ShareTerms, allowance, reserve_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def limits_and_shares(pod: Pod, options: PodOptions) -> None:
     if not isinstance(limits, Limits):
         raise TypeError(f"the bench's own pod has no limits: {limits}")
     for part in limits.parts:
-        terms = Terms(reserve_bytes((7, 5)), options.processes, options.headroom)
+        terms = ShareTerms(reserve_bytes((7, 5)), options.processes, options.headroom)
         allowance(part.limit_bytes or 0, 15 * GIB, terms).fraction_of(15 * GIB)
 
 

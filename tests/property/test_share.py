@@ -7,23 +7,23 @@ from hypothesis import strategies as st
 
 from gpufence.annotations import Headroom
 from gpufence.quantity import MIB
-from gpufence.share import LEAST_ALLOWANCE, Terms, allowance, smallest_limit
+from gpufence.share import LEAST_ALLOWANCE, ShareTerms, allowance, smallest_limit
 from tests.property.strategies import amounts, cards
 
 terms = st.builds(
-    Terms,
+    ShareTerms,
     reserve_bytes=st.integers(0, 3000).map(lambda value: value * MIB),
     processes=st.integers(1, 64),
     headroom=st.sampled_from(Headroom),
 )
 
 
-def _fraction(limit: int, card: int, term: Terms) -> Fraction:
+def _fraction(limit: int, card: int, term: ShareTerms) -> Fraction:
     return Fraction(allowance(limit, card, term).fraction_of(card))
 
 
 @given(amounts, cards, terms)
-def test_a_fraction_is_never_zero(limit: int, card: int, term: Terms) -> None:
+def test_a_fraction_is_never_zero(limit: int, card: int, term: ShareTerms) -> None:
     """
     No limit on any card leads to a fraction of zero, which frameworks read as no cap.
     """
@@ -31,7 +31,7 @@ def test_a_fraction_is_never_zero(limit: int, card: int, term: Terms) -> None:
 
 
 @given(amounts, cards, terms)
-def test_a_fraction_is_never_above_the_limit(limit: int, card: int, term: Terms) -> None:
+def test_a_fraction_is_never_above_the_limit(limit: int, card: int, term: ShareTerms) -> None:
     """
     What a framework may take is never above the limit, nor above the card.
     """
@@ -39,7 +39,9 @@ def test_a_fraction_is_never_above_the_limit(limit: int, card: int, term: Terms)
 
 
 @given(amounts, cards, terms)
-def test_all_processes_together_stay_within_the_limit(limit: int, card: int, term: Terms) -> None:
+def test_all_processes_together_stay_within_the_limit(
+    limit: int, card: int, term: ShareTerms
+) -> None:
     """
     The allowances of all processes on a card sum to no more than the limit.
     """
@@ -50,7 +52,9 @@ def test_all_processes_together_stay_within_the_limit(limit: int, card: int, ter
 
 
 @given(amounts, amounts, cards, terms)
-def test_a_larger_limit_never_means_less(first: int, second: int, card: int, term: Terms) -> None:
+def test_a_larger_limit_never_means_less(
+    first: int, second: int, card: int, term: ShareTerms
+) -> None:
     """
     The fraction is monotonic in the limit, except where a starved limit gets the least there is.
     """
@@ -61,7 +65,7 @@ def test_a_larger_limit_never_means_less(first: int, second: int, card: int, ter
 
 @given(amounts, cards, cards, terms)
 def test_a_larger_card_never_means_a_larger_fraction(
-    limit: int, first: int, second: int, term: Terms
+    limit: int, first: int, second: int, term: ShareTerms
 ) -> None:
     """
     The fraction is antitone in the card, for limits that both cards hold.
@@ -73,18 +77,18 @@ def test_a_larger_card_never_means_a_larger_fraction(
 
 @given(amounts, cards, terms, st.integers(1, 64))
 def test_more_processes_never_mean_more_for_each(
-    limit: int, card: int, term: Terms, more: int
+    limit: int, card: int, term: ShareTerms, more: int
 ) -> None:
     """
     The fraction is antitone in the number of processes, as long as nobody is starved.
     """
-    crowded = Terms(term.reserve_bytes, term.processes + more, term.headroom)
+    crowded = ShareTerms(term.reserve_bytes, term.processes + more, term.headroom)
     if not allowance(limit, card, crowded).starved:
         assert _fraction(limit, card, crowded) <= _fraction(limit, card, term)
 
 
 @given(terms)
-def test_the_smallest_limit_is_the_smallest(term: Terms) -> None:
+def test_the_smallest_limit_is_the_smallest(term: ShareTerms) -> None:
     """
     The limit a warning names is enough, while one MiB less is not.
     """
@@ -96,11 +100,11 @@ def test_the_smallest_limit_is_the_smallest(term: Terms) -> None:
 
 
 @given(amounts, cards, terms)
-def test_auto_never_allows_less_than_the_factor(limit: int, card: int, term: Terms) -> None:
+def test_auto_never_allows_less_than_the_factor(limit: int, card: int, term: ShareTerms) -> None:
     """
     Headroom auto gives a framework at least what the factor gives it.
     """
-    factor = Terms(term.reserve_bytes, term.processes, Headroom.FACTOR)
-    auto = Terms(term.reserve_bytes, term.processes, Headroom.AUTO)
+    factor = ShareTerms(term.reserve_bytes, term.processes, Headroom.FACTOR)
+    auto = ShareTerms(term.reserve_bytes, term.processes, Headroom.AUTO)
 
     assert allowance(limit, card, factor).bytes <= allowance(limit, card, auto).bytes

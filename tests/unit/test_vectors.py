@@ -12,7 +12,7 @@ from gpufence.annotations import PodOptions, read_namespace_options, read_pod_op
 from gpufence.dialects import Undeclared, Unreadable
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
-from gpufence.share import Terms, allowance, reserve_bytes
+from gpufence.share import ShareTerms, allowance, reserve_bytes
 from tests.support.vectors import Vector, vectors
 
 
@@ -71,7 +71,7 @@ def _parts(limits: Limits, options: PodOptions, vector: Vector) -> dict[str, Any
         if card is not None and part.limit_bytes is not None:
             reserve = reserve_bytes(vector.card.compute_capability, cards=part.cards)
             may = allowance(
-                part.limit_bytes, card, Terms(reserve, options.processes, options.headroom)
+                part.limit_bytes, card, ShareTerms(reserve, options.processes, options.headroom)
             )
             parts[part.container] |= {
                 "allowance": may.bytes,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from gpufence.annotations import Headroom
-from gpufence.share import Allowance, Terms, allowance, reserve_bytes, smallest_limit
+from gpufence.share import Allowance, ShareTerms, allowance, reserve_bytes, smallest_limit
 
 _EXACT = 10**18  # finer than any fraction is written, so that the order of fractions is kept
 
@@ -128,7 +128,7 @@ def sufficient_limit(reckoning: Reckoning, figures: Figures) -> int:
     """
     Return the smallest limit with which the container could work on that card.
     """
-    terms = Terms(figures.reserve_bytes, reckoning.processes, reckoning.headroom)
+    terms = ShareTerms(figures.reserve_bytes, reckoning.processes, reckoning.headroom)
     return smallest_limit(terms)
 
 
@@ -145,7 +145,7 @@ def _figures(reckoning: Reckoning, met: Met, basis: Basis) -> Figures | None:
         cards = 2 if reckoning.several_cards else 1
         reserve = reserve_bytes(met.compute_capability, tensorflow=tensorflow, cards=cards)
     headroom = Headroom.FACTOR if tensorflow else reckoning.headroom
-    terms = Terms(reserve, reckoning.processes, headroom)
+    terms = ShareTerms(reserve, reckoning.processes, headroom)
     may = allowance(limit, limit if card is None else card, terms)
     return Figures(limit, reserve, card, may)
 

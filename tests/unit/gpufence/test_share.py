@@ -11,7 +11,7 @@ from gpufence.quantity import GIB, MIB
 from gpufence.share import (
     LEAST_ALLOWANCE,
     Allowance,
-    Terms,
+    ShareTerms,
     allowance,
     original_fraction,
     reserve_bytes,
@@ -23,8 +23,8 @@ from tests.support.builders import A100_BYTES, T4_BYTES
 
 def terms(
     reserve_mebibytes: int = 512, processes: int = 1, headroom: Headroom = Headroom.FACTOR
-) -> Terms:
-    return Terms(reserve_mebibytes * MIB, processes, headroom)
+) -> ShareTerms:
+    return ShareTerms(reserve_mebibytes * MIB, processes, headroom)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence.quantity import GIB, MIB
-from gpufence.share import Terms, allowance
+from gpufence.share import ShareTerms, allowance
 from kubectl_gpufence.report import Owner
 from kubectl_gpufence.suggest import suggested_limit
 
@@ -38,7 +38,7 @@ def test_what_was_measured_fits_under_the_suggestion(
     """
     count = max(processes, 1)
     limit = suggested_limit(peak, processes, reserve)
-    may = allowance(limit, limit, Terms(reserve, count))
+    may = allowance(limit, limit, ShareTerms(reserve, count))
 
     assert limit >= peak
     assert not may.starved

@@ -19,7 +19,7 @@ from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import write_bytes
 
 if TYPE_CHECKING:
-    from gpufence.settings import Reader
+    from agent.reader import Reader
 
 V = TypeVar("V", Policy, Damping, SamplerSettings)
 _MOST_STEPS = 10

@@ -22,6 +22,7 @@ from agent.metrics import page
 from agent.model.state import About
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
+from agent.reader import Reader
 from agent.settings import STATUS_LISTEN, read_agent_settings
 from agent.snapshot import snapshot_of
 from agent.status.pages import JSON, Page, health_page
@@ -29,7 +30,6 @@ from agent.status.server import BACKLOG, StatusServer
 from agent.version import version
 from gpufence.exposition import CONTENT_TYPE
 from gpufence.names import SETTING_PREFIX, SIMULATOR_STATE
-from gpufence.settings import Reader
 from gpufence.snapshot import write_snapshot
 from kube import connect
 from service.listen import listen

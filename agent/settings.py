@@ -18,7 +18,7 @@ from gpufence.quantity import UNIT_BYTES
 from service.logs import LEVELS
 
 if TYPE_CHECKING:
-    from gpufence.settings import Reader
+    from agent.reader import Reader
 
 NODE: Final = "GPUFENCE_NODE"
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"

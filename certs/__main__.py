@@ -16,16 +16,16 @@ from certs.ensure import Run, Wishes
 from certs.facts import look_at
 from certs.inject import Injector
 from certs.ports import World
-from certs.settings import HELP, read_endpoints, read_settings
+from certs.settings import PREFIX, CertsSettings, help_epilog, read_endpoints
 from certs.status import status_of
 from certs.store import Store
 from gpufence.errors import GpufenceError, SettingsError
+from gpufence.settings import read_settings, unknown_settings
 from kube import connect, read_client_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from certs.settings import Settings
     from kube import Client
 
 _WELL, _LOOK, _MISTAKEN = 0, 1, 2
@@ -51,8 +51,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
     """
     arguments = _parser().parse_args(argv)
     try:
-        settings = read_settings(environ)
-        for name in settings.unknown:
+        settings = read_settings(CertsSettings, environ)
+        for name in unknown_settings(CertsSettings, environ, PREFIX):
             _warn(f"{name} is no setting of gpufence-certs; see gpufence-certs --help")
         wishes = _wishes(arguments, settings)
         client = connect(read_client_settings(environ, user_agent="gpufence-certs"))
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         return _LOOK
 
 
-def _wishes(arguments: argparse.Namespace, settings: Settings) -> Wishes:
+def _wishes(arguments: argparse.Namespace, settings: CertsSettings) -> Wishes:
     return Wishes(
         force_leaf=getattr(arguments, "leaf", False),
         force_ca=getattr(arguments, "ca", False),
@@ -79,7 +79,7 @@ def _wishes(arguments: argparse.Namespace, settings: Settings) -> Wishes:
     )
 
 
-def _ensure(client: Client, settings: Settings, wishes: Wishes) -> int:
+def _ensure(client: Client, settings: CertsSettings, wishes: Wishes) -> int:
     world = World(client, SystemClock(), call_each)
     report = Run(world, settings.names, wishes, _say).ensure()
     if not report.done:
@@ -89,7 +89,7 @@ def _ensure(client: Client, settings: Settings, wishes: Wishes) -> int:
     return _WELL
 
 
-def _status(client: Client, settings: Settings) -> int:
+def _status(client: Client, settings: CertsSettings) -> int:
     store = Store(client, settings.names.namespace)
     leaf, ca = store.read_leaf(), store.read_ca()
     status = status_of(
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gpufence-certs",
         description="Keep the webhook's certificates in order. Run it as often as you like.",
-        epilog=HELP,
+        epilog=help_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")

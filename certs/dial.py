@@ -14,7 +14,7 @@ from kube import group
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from certs.material import Names
+    from certs.material import ServiceNames
     from certs.ports import Api
 
 CALL_SECONDS = 3.0
@@ -22,7 +22,7 @@ PORT_NAME: Final = "https"
 """The port of the Service that the API server calls; its other port speaks no TLS."""
 
 
-def endpoints_of(api: Api, names: Names) -> tuple[Endpoint, ...]:
+def endpoints_of(api: Api, names: ServiceNames) -> tuple[Endpoint, ...]:
     """
     Return the address and port of every replica behind the webhook's Service.
 

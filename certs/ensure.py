@@ -31,7 +31,7 @@ from kube import ConflictError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from certs.material import Names, Pair
+    from certs.material import Pair, ServiceNames
     from certs.ports import Endpoint, World
     from certs.store import Secret
 
@@ -69,7 +69,7 @@ class Run:
     """
 
     def __init__(
-        self, world: World, names: Names, wishes: Wishes, say: Callable[[str], None]
+        self, world: World, names: ServiceNames, wishes: Wishes, say: Callable[[str], None]
     ) -> None:
         self._clock = world.clock
         self._names = names

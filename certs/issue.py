@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.material import DAY, Names, Pair
+from certs.material import DAY, Pair, ServiceNames
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -46,7 +46,7 @@ def issue_ca(now: float) -> Pair:
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue_leaf(ca: Pair, names: Names, now: float) -> Pair:
+def issue_leaf(ca: Pair, names: ServiceNames, now: float) -> Pair:
     """
     Issue a serving certificate for 90 days, signed by a CA of ours, which it never outlives.
     """
@@ -96,7 +96,7 @@ def _authority(public: CertificatePublicKeyTypes) -> x509.AuthorityKeyIdentifier
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
 
 
-def _alternatives(names: Names) -> x509.SubjectAlternativeName:
+def _alternatives(names: ServiceNames) -> x509.SubjectAlternativeName:
     addresses = [x509.IPAddress(ipaddress.ip_address(text)) for text in names.addresses]
     return x509.SubjectAlternativeName([*map(x509.DNSName, names.dns()), *addresses])
 

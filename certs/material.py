@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpufence.settings import setting
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,7 +26,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ServiceNames:
     """
     Under which names the API server calls the webhook.
     """
@@ -58,8 +60,22 @@ class Patience:
     a new leaf: a kubelet takes about a minute to bring it.
     """
 
-    settle_seconds: float = 5.0
-    wait_seconds: float = 120.0
+    settle_seconds: float = field(
+        default=5.0,
+        metadata=setting(
+            "GPUFENCE_CERTS_SETTLE_SECONDS",
+            "seconds the API servers get to see a new CA",
+            most=600,
+        ),
+    )
+    wait_seconds: float = field(
+        default=120.0,
+        metadata=setting(
+            "GPUFENCE_CERTS_WAIT_SECONDS",
+            "seconds to wait for replicas to serve a new leaf",
+            most=3600,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

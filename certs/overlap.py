@@ -18,7 +18,7 @@ from certs.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from certs.material import Names, Pair, Patience
+    from certs.material import Pair, Patience, ServiceNames
     from certs.ports import Endpoint, Served, World
 
 _POLL_SECONDS = 1.0
@@ -33,7 +33,7 @@ class Overlap:
     def __init__(
         self,
         world: World,
-        names: Names,
+        names: ServiceNames,
         patience: Patience,
         endpoints: tuple[Endpoint, ...],
         say: Callable[[str], None],

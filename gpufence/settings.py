@@ -1,136 +1,244 @@
 """
-Typed reads of a program's settings from a mapping, every mistake reported at once.
+A program's settings as a table: a field of a dataclass carries its variable, its text and its
+bounds, and from this one row come the reading, the text of `--help` and the page in docs/.
 
-A program hands in its environment, reads each variable by its type, and calls `check` before it
-opens the first socket: the person who made three mistakes learns of three.
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Pace:
+        hold_seconds: float = field(
+            default=30.0, metadata=setting("GPUFENCE_HOLD_SECONDS", "time over the limit", most=600)
+        )
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Program:
+        pace: Pace = field(default_factory=Pace, metadata=part("How long it waits"))
+
+`read_settings(Program, environ)` reads all parts from one mapping and reports every mistake at
+once, before the program opens its first socket. A variable that is unset or empty leaves the
+default. Fields without a row keep their default: they are for tests and for what is computed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import textwrap
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from gpufence import names
 from gpufence.errors import InvalidError, Problem, SettingsError
-from gpufence.quantity import read_bytes
+from gpufence.quantity import GIB
+from gpufence.setting_kinds import UNIT, Kind, Row, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Collection
 
-T = TypeVar("T")
+S = TypeVar("S")
+_ROW: Final = "gpufence.setting"
+_PART: Final = "gpufence.part"
+_DAY_SECONDS = 86_400.0
+_HELP_COLUMNS = 100
 
-_TRUE = frozenset({"1", "true", "yes", "on"})
-_FALSE = frozenset({"0", "false", "no", "off"})
-_MOST_DIGITS = 20
 
-
-class Reader:
+def setting(
+    variable: str,
+    text: str,
+    *,
+    kind: Kind | None = None,
+    least: float = 0.0,
+    most: float = _DAY_SECONDS,
+    unset: str = "",
+) -> dict[str, object]:
     """
-    Reads variables of one mapping; an unset or empty variable means its default.
+    Return the metadata of a field that a variable sets; Markdown in `text` is for the page alone.
+
+    Without `kind` the default says how to read: true or false, a member of a StrEnum, a quantity
+    where the field's name ends in `_bytes`, a whole number, seconds, or text. `least` and `most`
+    bound numbers.
+    """
+    return {_ROW: (variable, text, kind, least, most, unset)}
+
+
+def part(title: str = "") -> dict[str, object]:
+    """
+    Return the metadata of a field that is a settings dataclass itself; `title` heads its rows.
+    """
+    return {_PART: title}
+
+
+def rows(settings: type) -> tuple[Row, ...]:
+    """
+    Return the rows of a settings dataclass, its parts included.
+    """
+    return tuple(row for _, section in sections(settings) for row in section)
+
+
+def sections(settings: type, title: str = "") -> tuple[tuple[str, tuple[Row, ...]], ...]:
+    """
+    Return titles with their rows; the rows of a part without title go with those before it.
+    """
+    found: dict[str, list[Row]] = {title: []}
+    for item in fields(settings):
+        if _ROW in item.metadata:
+            found[title].append(_row(item))
+        elif _PART in item.metadata:
+            inner = item.metadata[_PART] or title
+            for heading, section in sections(type(_default(item)), inner):
+                found.setdefault(heading, []).extend(section)
+    return tuple((heading, tuple(section)) for heading, section in found.items() if section)
+
+
+def read_settings(
+    settings: type[S], variables: Mapping[str, str], *, required: Collection[str] = ()
+) -> S:
+    """
+    Read every setting; a `required` variable is read even if it is unset or empty.
+
+    Raises:
+        SettingsError: with everything that is wrong.
+
+    """
+    problems: list[Problem] = []
+    read = _read(settings, variables, required, problems)
+    if problems:
+        raise SettingsError(problems)
+    return read
+
+
+def unknown_settings(
+    settings: type, variables: Mapping[str, str], prefix: str = names.SETTING_PREFIX
+) -> tuple[str, ...]:
+    """
+    Return the variables of ours that set nothing: misspelt, or meant for another program.
+
+    They are worth a warning but no refusal: Kubernetes itself puts GPUFENCE_WEBHOOK_PORT and
+    its like into pods beside a Service of that name.
+    """
+    known = {variable for row in rows(settings) for variable in row.variables}
+    return tuple(sorted(name for name in variables.keys() - known if name.startswith(prefix)))
+
+
+def shown_settings(value: Any) -> dict[str, object]:  # noqa: ANN401 - any settings dataclass
+    """
+    Return all settings for the log: numbers as they are, the rest as the variables take them.
+    """
+    shown: dict[str, object] = {}
+    for item in fields(value):
+        each = getattr(value, item.name)
+        if _PART in item.metadata:
+            shown[item.name] = shown_settings(each)
+        elif _ROW in item.metadata:
+            kind = _row(item).kind
+            plain = each is None or isinstance(each, (bool, int, float, Mapping))
+            shown[item.name] = each if plain else kind.write(each)
+    return shown
+
+
+def help_text(settings: type, title: str = "") -> str:
+    """
+    Return what `--help` prints about settings, each with its default in brackets.
+    """
+    blocks = []
+    for heading, section in sections(settings, title):
+        lines = [heading] if heading else []
+        width = max(len(row.variable) for row in section) + 2
+        for row in section:
+            text = f"{row.text} ({row.default_text})".replace("`", "")
+            indent = " " * (width + 2)
+            head = f"  {row.variable:{width}}"
+            lines += textwrap.wrap(
+                text,
+                _HELP_COLUMNS,
+                initial_indent=head,
+                subsequent_indent=indent,
+                break_on_hyphens=False,
+            )
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def markdown_table(settings: type) -> str:
+    """
+    Return the rows of one dataclass, without its parts, as a table for a page in docs/.
+    """
+    lines = ["| variable | default | meaning |", "|---|---|---|"]
+    for row in (_row(item) for item in fields(settings) if _ROW in item.metadata):
+        default = row.unset or f"`{row.default_text}`"
+        lines.append(f"| `{row.variable}` | {default} | {row.text} |")
+    return "\n".join(lines)
+
+
+def _read(
+    settings: type[S],
+    variables: Mapping[str, str],
+    required: Collection[str],
+    problems: list[Problem],
+) -> S:
+    values: dict[str, object] = {}
+    for item in fields(settings):  # type: ignore[arg-type]  # a settings dataclass
+        if _PART in item.metadata:
+            values[item.name] = _read(type(_default(item)), variables, required, problems)
+        elif _ROW in item.metadata:
+            row = _row(item)
+            family = row.family()
+            values[item.name] = (
+                {key: _value(one, variables, required, problems) for key, one in family.items()}
+                if family
+                else _value(row, variables, required, problems)
+            )
+    return settings(**values)
+
+
+def _value(
+    row: Row, variables: Mapping[str, str], required: Collection[str], problems: list[Problem]
+) -> object:
+    text = variables.get(row.variable, "").strip()
+    if not text and row.variable not in required:
+        return row.default
+    try:
+        return row.kind.read(text, row)
+    except InvalidError as error:
+        problems.append(error.problem)
+        return row.default
+
+
+def _row(item: Field[Any]) -> Row:
+    variable, text, kind, least, most, unset = item.metadata[_ROW]
+    default = _default(item)
+    return Row(
+        variable=variable,
+        text=text,
+        kind=kind or kind_of(item.name, default),
+        least=least,
+        most=most,
+        unset=unset,
+        default=default,
+    )
+
+
+def _default(item: Field[Any]) -> Any:  # noqa: ANN401 - the field's own type
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSettings:
+    """
+    What two schedulers' numbers mean where no Node tells; the webhook and the agent must agree.
     """
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self._variables = variables
-        self._known: set[str] = set()
-        self._problems: list[Problem] = []
-
-    def text(self, name: str, default: str) -> str:
-        self._known.add(name)
-        return self._variables.get(name, "").strip() or default
-
-    def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
-        text = self.text(name, default)
-        if text in choices:
-            return text
-        return self._wrong(
-            name, text, "is not a choice", f"write one of {', '.join(choices)}", default
-        )
-
-    def boolean(self, name: str, *, default: bool) -> bool:
-        text = self.text(name, "true" if default else "false").lower()
-        if text in _TRUE | _FALSE:
-            return text in _TRUE
-        return self._wrong(name, text, "is neither true nor false", "write true or false", default)
-
-    def integer(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
-        text = self.text(name, str(default))
-        plain = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
-        if plain and least <= int(text) <= most:
-            return int(text)
-        remedy = f"write a whole number from {least} to {most}"
-        return self._wrong(name, text, "is out of place", remedy, default)
-
-    def seconds(self, name: str, default: float, *, least: float = 0.0, most: float = 1e6) -> float:
-        """
-        Read a duration in seconds, decimals allowed.
-        """
-        text = self.text(name, str(default))
-        remedy = f"write seconds from {least:g} to {most:g}, such as {default:g}"
-        try:
-            number = float(text)
-        except ValueError:
-            return self._wrong(name, text, "is not a number of seconds", remedy, default)
-        if least <= number <= most:
-            return number
-        return self._wrong(name, text, "is out of range", remedy, default)
-
-    def memory(self, name: str, default: int | None) -> int | None:
-        """
-        Read an amount of memory such as 512Mi, in bytes.
-        """
-        text = self.text(name, "")
-        return (
-            self._parsed(name, text, lambda: read_bytes(text, name), default) if text else default
-        )
-
-    def address(self, name: str, default: str) -> tuple[str, int]:
-        """
-        Read `host:port`; an empty host means every interface, `[::1]:443` is IPv6.
-        """
-        text = self.text(name, default)
-        host, colon, port = text.rpartition(":")
-        plain = port.isascii() and port.isdigit() and len(port) <= _MOST_DIGITS
-        if colon and plain and int(port) < 2**16:
-            return host.removeprefix("[").removesuffix("]"), int(port)
-        remedy = f"write host:port, such as {default}"
-        return self._wrong(name, text, "is not an address", remedy, ("", 0))
-
-    def items(self, name: str, default: str = "") -> tuple[str, ...]:
-        """
-        Read a comma-separated list; blanks around the items do not count.
-        """
-        text = self.text(name, default)
-        return tuple(item.strip() for item in text.split(",") if item.strip())
-
-    def parsed(self, name: str, default: str, parse: Callable[[str, str], T], fallback: T) -> T:
-        """
-        Read a variable with a parser of the caller's own that raises `InvalidError`.
-        """
-        text = self.text(name, default)
-        return self._parsed(name, text, lambda: parse(text, name), fallback)
-
-    def check(self) -> None:
-        """
-        Raise one `SettingsError` for all that was wrong.
-        """
-        if self._problems:
-            raise SettingsError(self._problems)
-
-    def unknown(self, prefix: str) -> tuple[str, ...]:
-        """
-        Return the variables of ours that nobody read: misspelt, or meant for another program.
-
-        They are worth a warning but no refusal: Kubernetes itself puts GPUFENCE_WEBHOOK_PORT and
-        its like into pods beside a Service of that name.
-        """
-        return tuple(
-            sorted(name for name in self._variables.keys() - self._known if name.startswith(prefix))
-        )
-
-    def _parsed(self, name: str, text: str, parse: Callable[[], T], fallback: T) -> T:
-        try:
-            return parse()
-        except InvalidError as error:
-            return self._wrong(name, text, error.problem.reason, error.problem.remedy, fallback)
-
-    def _wrong(self, name: str, value: str, reason: str, remedy: str, fallback: T) -> T:
-        self._problems.append(Problem(name, value, reason, remedy))
-        return fallback
+    gpushare_bytes: int = field(
+        default=GIB,
+        metadata=setting(
+            names.GPUSHARE_UNIT,
+            "unit of aliyun.com/gpu-mem where no Node tells: `GiB` or `MiB`",
+            kind=UNIT,
+        ),
+    )
+    volcano_factor: int = field(
+        default=1,
+        metadata=setting(
+            names.VOLCANO_FACTOR,
+            "`--gpu-memory-factor` of Volcano's device plugin",
+            least=1,
+            most=2**20,
+        ),
+    )

@@ -6,22 +6,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
-from webhook.settings import HELP, POLICY_HELP
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from gpufence.settings import help_text
+from webhook.settings import WebhookSettings
 
 _WRONG = 2
 
 
-def _listed(settings: Mapping[str, str]) -> str:
-    return "".join(f"  {name:36} {text}\n" for name, text in settings.items())
-
-
-_HELP = f"""\
+_USAGE = """\
 usage: gpufence-webhook [serve]
        gpufence-webhook rewrite -f FILE [--card 15360Mi] ...
 
@@ -30,10 +23,11 @@ rewrite    show what would happen to the pods of a manifest, without a cluster
 
 Settings are environment variables; what stands in brackets holds where one is not set.
 
-The server:
-{_listed(HELP)}
-What is written into pods, by `rewrite` too:
-{_listed(POLICY_HELP)}"""
+"""
+
+
+def _help() -> str:
+    return _USAGE + help_text(WebhookSettings)
 
 
 def main() -> int:
@@ -42,7 +36,7 @@ def main() -> int:
     """
     command, *arguments = sys.argv[1:] or ["serve"]
     if command in {"-h", "--help", "help"} or (command == "serve" and arguments):
-        print(_HELP)
+        print(_help())
         return 0 if command != "serve" or arguments[0] in {"-h", "--help"} else _WRONG
     try:
         if command == "serve":
@@ -59,7 +53,7 @@ def main() -> int:
     except GpufenceError as error:
         print(f"gpufence-webhook: {error}", file=sys.stderr)
         return _WRONG
-    print(f'gpufence-webhook: no command "{command}"\n\n{_HELP}', file=sys.stderr)
+    print(f'gpufence-webhook: no command "{command}"\n\n{_help()}', file=sys.stderr)
     return _WRONG
 
 

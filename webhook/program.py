@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from gpufence.names import SETTING_PREFIX
-from gpufence.settings import Reader
+from gpufence.settings import read_settings, shown_settings, unknown_settings
 from kube import connect
 from service.listen import listen
 from webhook import metrics as names
@@ -20,9 +19,8 @@ from webhook.cluster import LiveCluster, NoCluster
 from webhook.cluster.live import THREADS
 from webhook.logs import start_logging
 from webhook.metrics import Metrics
-from webhook.policy import Policy, read_policy
 from webhook.server import BACKLOG, Door, Draining, serve
-from webhook.settings import LISTEN, STATUS_LISTEN, ServerSettings, read_server_settings
+from webhook.settings import LISTEN, STATUS_LISTEN, WebhookSettings
 from webhook.tls import CertificateWatch
 
 if TYPE_CHECKING:
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
     from kube import ClientSettings
     from webhook.cluster import Cluster
     from webhook.logs import LineLog
+    from webhook.policy import Policy
+    from webhook.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
 
@@ -63,13 +63,12 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
 
     Raises GpufenceError, before the first socket opens, for settings that cannot work.
     """
-    reader = Reader(environ)
-    settings = read_server_settings(reader)
-    policy = read_policy(reader, hook_source())
-    reader.check()
+    chosen = read_settings(WebhookSettings, environ)
+    settings, policy = chosen.server, chosen.pods.policy(hook_source())
     log = start_logging(settings.log_level)
-    _log.info("settings", extra={"fields": {**settings.shown(), "policy": shown_policy(policy)}})
-    for name in reader.unknown(SETTING_PREFIX):
+    pods = shown_settings(chosen.pods)
+    _log.info("settings", extra={"fields": {**shown_settings(settings), "policy": pods}})
+    for name in unknown_settings(WebhookSettings, environ):
         _log.warning("%s is no setting of the webhook; see gpufence-webhook --help", name)
     metrics = Metrics(HOOKS)
     certificate = CertificateWatch(settings.tls_dir, metrics.loads, settings.tls_poll_seconds)
@@ -91,13 +90,6 @@ def hook_source() -> str:
     Return the start-up hook's text, which travels in an annotation of the pods that ask for it.
     """
     return resources.files("webhook.hook").joinpath("sitecustomize.py").read_text(encoding="utf-8")
-
-
-def shown_policy(policy: Policy) -> str:
-    """
-    Return the policy for the log, without the long text of the hook.
-    """
-    return repr(replace(policy, hook_source=f"{len(policy.hook_source)} characters"))
 
 
 def live_cluster(access: ClientSettings, policy: Policy, settings: ServerSettings) -> LiveCluster:

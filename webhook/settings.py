@@ -1,127 +1,234 @@
 """
-What an operator can set about the server, each with its unit and its reason.
+What an operator can set: how to serve, and what holds for the pods of every namespace.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpufence import names
+from gpufence.candidates import CandidateCard
+from gpufence.cards import read_capability
+from gpufence.dialects import Dialect, Units
+from gpufence.errors import InvalidError, Problem
+from gpufence.setting_kinds import ADDRESS, choice, converted, parsed
+from gpufence.settings import UnitSettings, part, setting
 from service.logs import LEVELS
+from webhook.policy import USUAL_SCHEDULERS, Policy, Toleration
 
 if TYPE_CHECKING:
-    from gpufence.settings import Reader
+    from collections.abc import Mapping
 
 LISTEN: Final = "GPUFENCE_LISTEN"
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
-TLS_DIR: Final = "GPUFENCE_TLS_DIR"
-TLS_POLL_SECONDS: Final = "GPUFENCE_TLS_POLL_SECONDS"
-CLUSTER: Final = "GPUFENCE_CLUSTER"
-LOG_LEVEL: Final = "GPUFENCE_LOG_LEVEL"
-DRAIN_SECONDS: Final = "GPUFENCE_DRAIN_SECONDS"
-API_DEADLINE_SECONDS: Final = "GPUFENCE_API_DEADLINE_SECONDS"
-
-CLUSTERS = ("auto", "none")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_TAINT = re.compile(rf"((?:[a-z0-9.-]+/)?{_NAME})(?:=({_NAME})?)?(?::([A-Za-z]+))?")
+_SCHEDULER = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """
-    How to serve; what to write into pods is `webhook.policy`.
-    """
-
-    listen: tuple[str, int] = ("", 8443)
-    """
-    Where the API server calls, with TLS; an empty host is every interface.
-    """
-
-    status_listen: tuple[str, int] = ("", 8080)
-    """
-    Where probes and Prometheus ask, without TLS.
-    """
-
-    tls_dir: Path = Path("/tls")
-    """
-    The folder of tls.crt and tls.key, watched while serving.
-    """
-
-    tls_poll_seconds: float = 1.0
-    """
-    How often that folder is looked at; a mounted Secret tells nobody when it changes.
-    """
-
-    cluster: str = "auto"
-    """
-    auto: the cluster of this pod, or of the kubeconfig; none: no cluster, for development.
-    """
-
-    log_level: str = "info"
-
-    drain_seconds: float = 15.0
-    """
-    How long to go on serving after SIGTERM: endpoints take a while to forget a pod.
-    """
-
-    api_deadline_seconds: float = 0.8
-    """
-    How long one admission may wait for the API server; below the binding hook's timeout of 1 s.
-    """
-
-    def shown(self) -> dict[str, object]:
-        """
-        Return all of it for the log.
-        """
-        return {name: _shown(value) for name, value in asdict(self).items()}
-
-
-HELP: Final = {
-    LISTEN: "host:port for the API server, with TLS (:8443)",
-    STATUS_LISTEN: "host:port for /healthz, /readyz and /metrics, plain (:8080)",
-    TLS_DIR: "folder of tls.crt and tls.key, watched and swapped while serving (/tls)",
-    TLS_POLL_SECONDS: "seconds between two looks at that folder (1)",
-    CLUSTER: "auto: this pod's cluster, or KUBECONFIG; none: no cluster at all (auto)",
-    LOG_LEVEL: "debug, info, warning or error (info)",
-    DRAIN_SECONDS: "seconds to go on serving after SIGTERM (15)",
-    API_DEADLINE_SECONDS: "seconds one admission may wait for the API server (0.8)",
-}
-
-POLICY_HELP: Final = {
-    names.DEFAULT_CARD: "memory of a card where no node tells, such as 15360Mi (unknown)",
-    names.DEFAULT_CAPABILITY: "that card's compute capability, such as 7.5 (unknown)",
-    names.GPUSHARE_UNIT: "unit of aliyun.com/gpu-mem until a node tells, GiB or MiB (GiB)",
-    names.VOLCANO_FACTOR: "--gpu-memory-factor of Volcano's device plugin (1)",
-    names.RESERVE: "replaces the table of context reserves, such as 700Mi (the table)",
-    f"{names.SCHEDULER_PREFIX}<DIALECT>": "schedulerName for the pods of GPUSHARE, VOLCANO, "
-    "VOLCANO_VGPU, HAMI, KAI, NVIDIA, MIG or ANNOTATION",
-    names.TOLERATIONS: "key=value:Effect,... that GPU pods get besides nvidia.com/gpu (none)",
-}
-
-
-def read_server_settings(reader: Reader) -> ServerSettings:
-    """
-    Read every setting of the server; the reader keeps what is wrong for `check`.
-    """
-    default = ServerSettings()
-    return ServerSettings(
-        listen=reader.address(LISTEN, ":8443"),
-        status_listen=reader.address(STATUS_LISTEN, ":8080"),
-        tls_dir=Path(reader.text(TLS_DIR, str(default.tls_dir))),
-        tls_poll_seconds=reader.seconds(
-            TLS_POLL_SECONDS, default.tls_poll_seconds, least=0.05, most=60.0
+    listen: tuple[str, int] = field(
+        default=("", 8443),
+        metadata=setting(
+            LISTEN,
+            "host:port for the API server, with TLS; no host means every interface, `[::1]:8443` "
+            "is IPv6, port 0 takes a free one and logs it",
+            kind=ADDRESS,
         ),
-        cluster=reader.choice(CLUSTER, default.cluster, CLUSTERS),
-        log_level=reader.choice(LOG_LEVEL, default.log_level, LEVELS),
-        drain_seconds=reader.seconds(DRAIN_SECONDS, default.drain_seconds, most=600.0),
-        api_deadline_seconds=reader.seconds(
-            API_DEADLINE_SECONDS, default.api_deadline_seconds, least=0.05, most=30.0
+    )
+    status_listen: tuple[str, int] = field(
+        default=("", 8080),
+        metadata=setting(
+            STATUS_LISTEN,
+            "host:port for `/healthz`, `/readyz` and `/metrics`, plain",
+            kind=ADDRESS,
+        ),
+    )
+    tls_dir: Path = field(
+        default=Path("/tls"),
+        metadata=setting(
+            "GPUFENCE_TLS_DIR",
+            "folder of `tls.crt` (the chain) and `tls.key`, watched and swapped while serving",
+            kind=converted(Path),
+        ),
+    )
+    # A mounted Secret tells nobody when it changes.
+    tls_poll_seconds: float = field(
+        default=1.0,
+        metadata=setting(
+            "GPUFENCE_TLS_POLL_SECONDS",
+            "seconds between two looks at that folder, 0.05 to 60",
+            least=0.05,
+            most=60,
+        ),
+    )
+    cluster: str = field(
+        default="auto",
+        metadata=setting(
+            "GPUFENCE_CLUSTER",
+            "`auto`: the cluster of this pod, else of `KUBECONFIG`, else of `~/.kube/config`; "
+            "`none`: no cluster, for development and benchmarks",
+            kind=choice(("auto", "none")),
+        ),
+    )
+    log_level: str = field(
+        default="info",
+        metadata=setting(
+            "GPUFENCE_LOG_LEVEL",
+            "`debug`, `info`, `warning` or `error`; below `info` there is no line for each request",
+            kind=choice(LEVELS),
+        ),
+    )
+    # Endpoints take a while to forget a pod.
+    drain_seconds: float = field(
+        default=15.0,
+        metadata=setting(
+            "GPUFENCE_DRAIN_SECONDS",
+            "seconds to go on serving after SIGTERM, not ready, each answer closing its "
+            "connection; keep it and 5 s more below the pod's `terminationGracePeriodSeconds`",
+            most=600,
+        ),
+    )
+    api_deadline_seconds: float = field(
+        default=0.8,
+        metadata=setting(
+            "GPUFENCE_API_DEADLINE_SECONDS",
+            "seconds one admission may wait for the API server; keep it below the 1 s that a "
+            "binding may take",
+            least=0.05,
+            most=30,
         ),
     )
 
 
-def _shown(value: object) -> object:
-    if isinstance(value, tuple):
-        host, port = value
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return str(value) if isinstance(value, Path) else value
+def _scheduler(text: str, variable: str) -> str:
+    if _SCHEDULER.fullmatch(text):
+        return text
+    remedy = f"write a schedulerName such as volcano, or {names.DEFAULT_SCHEDULER} for no change"
+    raise InvalidError(Problem(variable, text, "is no name of a scheduler", remedy))
+
+
+def _capability(text: str, variable: str) -> tuple[int, int]:
+    capability = read_capability(text)
+    if capability is None:
+        remedy = "write major.minor, such as 7.5"
+        raise InvalidError(Problem(variable, text, "is no compute capability", remedy))
+    return capability
+
+
+def _tolerations(text: str, variable: str) -> tuple[Toleration, ...]:
+    """
+    Read `key`, `key=value` and `key=value:Effect`, separated by commas.
+    """
+    items = [item.strip() for item in text.split(",")]
+    return tuple(_toleration(item, variable) for item in items if item)
+
+
+def _toleration(text: str, variable: str) -> Toleration:
+    match = _TAINT.fullmatch(text)
+    if match and (match[3] is None or match[3] in _EFFECTS):
+        return Toleration(match[1], match[2] or "", match[3] or "")
+    remedy = f"write key=value:Effect, where Effect is one of {', '.join(_EFFECTS)}"
+    raise InvalidError(Problem(variable, text, "is no toleration", remedy))
+
+
+CAPABILITY: Final = parsed(_capability, lambda value: "{}.{}".format(*value))
+_TOLERATIONS: Final = parsed(
+    _tolerations, lambda value: ",".join(f"{key}={value}:{effect}" for key, value, effect in value)
+)
+
+
+def _schedulers() -> dict[str, str]:
+    return {
+        dialect.name: USUAL_SCHEDULERS.get(dialect, names.DEFAULT_SCHEDULER) for dialect in Dialect
+    }
+
+
+def _usual_schedulers() -> str:
+    named = ", ".join(
+        f"`{name}` for `{dialect.name}`" for dialect, name in USUAL_SCHEDULERS.items()
+    )
+    return f"{named}, else `{names.DEFAULT_SCHEDULER}`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSettings:
+    """
+    What `rewrite` on the command line obeys, too.
+    """
+
+    card_bytes: int | None = field(
+        default=None,
+        metadata=setting(
+            names.DEFAULT_CARD,
+            "memory of a card where no node tells, such as `15360Mi`",
+            unset="unknown",
+        ),
+    )
+    compute_capability: tuple[int, int] | None = field(
+        default=None,
+        metadata=setting(
+            names.DEFAULT_CAPABILITY,
+            "that card's compute capability, such as `7.5`",
+            kind=CAPABILITY,
+            unset="unknown",
+        ),
+    )
+    units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
+    reserve_bytes: int | None = field(
+        default=None,
+        metadata=setting(
+            names.RESERVE,
+            "replaces the whole table of context reserves, such as `700Mi`",
+            unset="the table",
+        ),
+    )
+    schedulers: Mapping[str, str] = field(
+        default_factory=_schedulers,
+        metadata=setting(
+            f"{names.SCHEDULER_PREFIX}<DIALECT>",
+            f"schedulerName for pods of {', '.join(f'`{each.name}`' for each in Dialect)} that "
+            f"name none; `{names.DEFAULT_SCHEDULER}` leaves it alone",
+            kind=parsed(_scheduler),
+            unset=_usual_schedulers(),
+        ),
+    )
+    tolerations: tuple[Toleration, ...] = field(
+        default=(),
+        metadata=setting(
+            names.TOLERATIONS,
+            "`key=value:Effect,...` that GPU pods get besides the one for `nvidia.com/gpu`",
+            kind=_TOLERATIONS,
+            unset="none",
+        ),
+    )
+
+    def policy(self, hook_source: str = "") -> Policy:
+        units = Units(
+            gpushare_bytes=self.units.gpushare_bytes, volcano_factor=self.units.volcano_factor
+        )
+        return Policy(
+            default=CandidateCard(units, self.card_bytes or None, self.compute_capability),
+            scheduler_names={
+                Dialect[name]: scheduler
+                for name, scheduler in self.schedulers.items()
+                if scheduler != names.DEFAULT_SCHEDULER
+            },
+            tolerations=self.tolerations,
+            reserve_override=self.reserve_bytes,
+            hook_source=hook_source,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    server: ServerSettings = field(default_factory=ServerSettings, metadata=part("The server:"))
+    pods: PodSettings = field(
+        default_factory=PodSettings,
+        metadata=part("What is written into pods, by `rewrite` too:"),
+    )

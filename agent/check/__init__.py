@@ -14,9 +14,9 @@ from agent.check.report import as_json, as_text, can_enforce
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.program import cluster_settings
+from agent.reader import Reader
 from agent.settings import read_agent_settings
 from gpufence.findings import wrong
-from gpufence.settings import Reader
 from kube import AccessError, connect, read_client_settings
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from agent.once.look import look_once
 from agent.once.report import as_text
+from agent.reader import Reader
 from agent.settings import read_agent_settings
-from gpufence.settings import Reader
 from gpufence.snapshot import write_snapshot
 
 if TYPE_CHECKING:

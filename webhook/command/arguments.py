@@ -13,8 +13,8 @@ from gpufence.cards import read_capability
 from gpufence.errors import InvalidError, Problem
 from gpufence.mode import MODES
 from gpufence.quantity import read_bytes
-from gpufence.settings import Reader
-from webhook.policy import read_policy
+from gpufence.settings import help_text, read_settings
+from webhook.settings import PodSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,16 +22,7 @@ if TYPE_CHECKING:
     from webhook.policy import Policy
 
 FORMATS = ("explain", "yaml", "patch", "json")
-_SETTINGS = f"""\
-settings from the environment, as for the server:
-  {names.DEFAULT_CARD:33} the card, where --card does not say
-  {names.DEFAULT_CAPABILITY:33} its compute capability
-  {names.GPUSHARE_UNIT:33} GiB (default) or MiB
-  {names.VOLCANO_FACTOR:33} the device plugin's --gpu-memory-factor (1)
-  {names.RESERVE:33} replaces the table of context reserves
-  {names.SCHEDULER_PREFIX + "<DIALECT>":33} schedulerName for a dialect's pods
-  {names.TOLERATIONS:33} key=value:Effect,... added to GPU pods
-
+_EXIT_CODES = """
 exit code: 0 well, 1 a pod would be refused, 2 the call or the manifest cannot be read
 """
 
@@ -40,7 +31,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="gpufence-webhook rewrite",
         description="Show what gpufence would do to the pods of a manifest, without a cluster.",
-        epilog=_SETTINGS,
+        epilog=help_text(PodSettings, "settings from the environment, as for the server:")
+        + _EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -71,9 +63,7 @@ def policy_for(arguments: argparse.Namespace, environ: Mapping[str, str], hook: 
     """
     Combine the settings of the environment with what the call says about the card.
     """
-    reader = Reader(environ)
-    policy = read_policy(reader, hook)
-    reader.check()
+    policy = read_settings(PodSettings, environ).policy(hook)
     default = policy.default
     if arguments.card is not None:
         memory = read_bytes(arguments.card, "--card")

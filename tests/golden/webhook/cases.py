@@ -13,18 +13,21 @@ import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
 from gpufence.mode import read_mode
 from gpufence.nodes import GpuNode, read_node
 from gpufence.plan import write_plan
-from gpufence.settings import Reader
+from gpufence.settings import read_settings
 from webhook.binding import exact_values
 from webhook.fleet import Fleet
-from webhook.policy import Policy, read_policy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+from webhook.settings import PodSettings
+
+if TYPE_CHECKING:
+    from webhook.policy import Policy
 
 FOLDER = Path(__file__).parent
 SOURCE = "# the start-up hook's source stands here\n"
@@ -44,10 +47,8 @@ class Case:
         return FOLDER / f"{self.name}.out.json"
 
     def policy(self) -> Policy:
-        reader = Reader(self.given.get("settings", {"GPUFENCE_DEFAULT_CARD": "15360Mi"}))
-        policy = read_policy(reader, SOURCE)
-        reader.check()
-        return policy
+        variables = self.given.get("settings", {"GPUFENCE_DEFAULT_CARD": "15360Mi"})
+        return read_settings(PodSettings, variables).policy(SOURCE)
 
     def nodes(self) -> list[GpuNode]:
         units = self.policy().default.units

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from certs.bundle import read_bundle
 from certs.facts import look_at
-from certs.material import Names, Pair
+from certs.material import Pair, ServiceNames
 from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from kube import Client, ClientSettings, NotFoundError, PatchType, connect, core, group
 from tests.integration.certs.proxy import Proxy
@@ -51,7 +51,7 @@ class Site:
         self.namespace = namespace
         self.folder = folder
         self.client: Client = connect(ClientSettings(kubeconfig=str(plane.kubeconfig())))
-        self.names = Names(WEBHOOK_SERVICE, namespace, (LOOPBACK,))
+        self.names = ServiceNames(WEBHOOK_SERVICE, namespace, (LOOPBACK,))
         self._kubeconfigs = 0
 
     def install(self) -> None:

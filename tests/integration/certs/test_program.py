@@ -14,7 +14,7 @@ import pytest
 
 from certs.bundle import normal
 from certs.issue import issue_ca, issue_leaf
-from certs.material import DAY, Names
+from certs.material import DAY, ServiceNames
 from certs.renewal import Keep, decide
 from gpufence.names import CA_SECRET, TLS_SECRET
 from kube import ClientSettings, ForbiddenError, connect, core, group
@@ -284,7 +284,7 @@ def test_openssl_accepts_the_chain(site: Site, tmp_path: Path) -> None:
             capture_output=True,
             check=False,
         ).returncode
-        for name in (site.names.verified, Names("other", site.namespace).verified)
+        for name in (site.names.verified, ServiceNames("other", site.namespace).verified)
     ]
 
     assert [0, 2] == results

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from certs.dial import PORT_NAME
-from certs.settings import NAMESPACE
 from gpufence import names
 from tests.manifests.certs.objects import FOLDER, listed_files, manifest, manifests
 from tests.manifests.webhook.objects import manifest as webhook_manifest
@@ -119,7 +118,7 @@ def test_the_workloads_run_ensure_without_privileges(kind: str, name: str) -> No
 
     assert PROGRAM == spec["serviceAccountName"]
     assert [PROGRAM, "ensure"] == container["command"]
-    assert [NAMESPACE] == [entry["name"] for entry in container["env"]]
+    assert ["GPUFENCE_NAMESPACE"] == [entry["name"] for entry in container["env"]]
     assert spec["securityContext"]["runAsNonRoot"]
     assert container["securityContext"]["readOnlyRootFilesystem"]
 

@@ -16,7 +16,7 @@ from agent.metrics.cards import card_families
 from agent.metrics.pods import pod_families
 from agent.model.decision import Brake
 from certs.issue import CA_DAYS, LEAF_DAYS
-from certs.material import Names
+from certs.material import ServiceNames
 from gpufence import names
 from tests.support.manifests import BASE, COMPONENTS, ROOT, found, objects, pod_spec
 from tests.support.sources import tree_of
@@ -37,7 +37,9 @@ def test_cert_manager_issues_the_names_that_our_own_program_would() -> None:
     """
     leaf = certificate(names.WEBHOOK_SERVICE)
 
-    assert list(Names(names.WEBHOOK_SERVICE, names.SYSTEM_NAMESPACE).dns()) == leaf["dnsNames"]
+    assert (
+        list(ServiceNames(names.WEBHOOK_SERVICE, names.SYSTEM_NAMESPACE).dns()) == leaf["dnsNames"]
+    )
     assert (names.TLS_SECRET, f"{LEAF_DAYS * 24}h") == (leaf["secretName"], leaf["duration"])
     assert f"{LEAF_DAYS * 24 // 3}h" == leaf["renewBefore"]
 

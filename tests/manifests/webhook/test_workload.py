@@ -11,10 +11,11 @@ import pytest
 
 from gpufence import names
 from gpufence.mode import MODES
+from gpufence.settings import rows
 from tests.manifests.webhook.objects import FOLDER, listed_files, manifest, texts
 from webhook.app import HEALTH_PATH, READY_PATH
 from webhook.server import LAST_ANSWERS_SECONDS
-from webhook.settings import HELP, ServerSettings
+from webhook.settings import ServerSettings
 
 
 def pod_spec() -> dict[str, Any]:
@@ -81,7 +82,7 @@ def test_every_variable_is_a_setting() -> None:
     """
     The Deployment sets nothing that the program does not read.
     """
-    assert set(environment()) <= set(HELP)
+    assert set(environment()) <= {row.variable for row in rows(ServerSettings)}
 
 
 def test_the_certificate_is_where_the_program_looks() -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from certs.issue import issue_ca, issue_leaf
-from certs.material import DAY, Facts, Names, Pair
+from certs.material import DAY, Facts, Pair, ServiceNames
 from gpufence.names import WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 
 if TYPE_CHECKING:
     from kube import JsonObject
 
 NOW = 1_790_000_000.0
-NAMES = Names(WEBHOOK_SERVICE, "fencing")
+NAMES = ServiceNames(WEBHOOK_SERVICE, "fencing")
 HOOKS = ("observe.pods.gpufence.io", "cap.pods.gpufence.io")
 
 
@@ -32,7 +32,7 @@ def facts(**changes: Any) -> Facts:
     return Facts(**{**given, **changes})
 
 
-def ca_and_leaf(now: float = NOW, names: Names = NAMES) -> tuple[Pair, Pair]:
+def ca_and_leaf(now: float = NOW, names: ServiceNames = NAMES) -> tuple[Pair, Pair]:
     ca = issue_ca(now)
     return ca, issue_leaf(ca, names, now)
 

@@ -14,7 +14,7 @@ from certs.ensure import ATTEMPTS, Report, Run, Wishes
 from certs.errors import ContendedError, MissingObjectError
 from certs.facts import look_at
 from certs.issue import issue_ca
-from certs.material import DAY, Names, Pair, Patience
+from certs.material import DAY, Pair, Patience, ServiceNames
 from certs.renewal import Keep, decide
 from tests.support.certs.builders import HOOKS, NAMES, NOW, ca_and_leaf, configuration
 from tests.support.certs.fakes import (
@@ -43,7 +43,7 @@ def run(
     api: FakeApi,
     at: float = NOW,
     *,
-    names: Names = NAMES,
+    names: ServiceNames = NAMES,
     say: Callable[[str], None] = unheard,
     clock: FakeClock | None = None,
     **wishes: Any,
@@ -176,7 +176,7 @@ def test_new_names_renew_the_leaf() -> None:
     A leaf that lacks a wanted address is replaced.
     """
     api = ready()
-    report = run(api, names=Names(NAMES.service, NAMES.namespace, ("10.0.0.7",)))
+    report = run(api, names=ServiceNames(NAMES.service, NAMES.namespace, ("10.0.0.7",)))
 
     assert ("new leaf: the names have changed",) == report.done
 

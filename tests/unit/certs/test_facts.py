@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from certs.facts import look_at, signers_of
 from certs.issue import issue_ca
-from certs.material import Facts, Names, Pair, Stored, Unreadable
+from certs.material import Facts, Pair, ServiceNames, Stored, Unreadable
 from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
 
 CA, LEAF = ca_and_leaf()
@@ -86,7 +86,7 @@ def test_addresses_are_among_the_names() -> None:
     """
     IP addresses of a leaf are read back as text.
     """
-    names = Names("hook", "fence", ("fd00::7",))
+    names = ServiceNames("hook", "fence", ("fd00::7",))
     ca, leaf = ca_and_leaf(names=names)
 
     assert names.all == leaf_facts(ca=ca, leaf=leaf).names

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.issue import BACKDATED_SECONDS, CA_DAYS, LEAF_DAYS, issue_ca, issue_leaf
-from certs.material import DAY, Names, Pair
+from certs.material import DAY, Pair, ServiceNames
 from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_a_leaf_names_every_spelling_of_the_service() -> None:
     """
     A leaf answers to the Service's four spellings and to the configured addresses.
     """
-    names = Names("hook", "fence", ("10.0.0.7", "fd00::7"))
+    names = ServiceNames("hook", "fence", ("10.0.0.7", "fd00::7"))
     leaf = load(issue_leaf(issue_ca(NOW), names, NOW))
     found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
 
@@ -158,9 +158,9 @@ def test_serials_are_random() -> None:
 
 def test_a_service_with_a_long_name_is_certified() -> None:
     """
-    Names longer than a common name may be still get a leaf that lists them whole.
+    ServiceNames longer than a common name may be still get a leaf that lists them whole.
     """
-    names = Names("s" * 63, "n" * 63)
+    names = ServiceNames("s" * 63, "n" * 63)
     leaf = load(issue_leaf(issue_ca(NOW), names, NOW))
     found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
 

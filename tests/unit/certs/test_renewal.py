@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from certs.material import DAY, Names, Stored, Unreadable
+from certs.material import DAY, ServiceNames, Stored, Unreadable
 from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, due_at
 from tests.support.certs.builders import NAMES, NOW, facts
 
@@ -60,7 +60,7 @@ def test_a_missing_name_renews_the_leaf() -> None:
     """
     A leaf that lacks one of the wanted names is renewed.
     """
-    wanted = Names(NAMES.service, NAMES.namespace, ("10.0.0.7",)).all
+    wanted = ServiceNames(NAMES.service, NAMES.namespace, ("10.0.0.7",)).all
 
     assert RenewLeaf(Reason.NAMES) == decide(Stored(CA, facts()), wanted, NOW)
 

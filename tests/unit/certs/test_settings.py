@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import pytest
 
-from certs.material import Names, Patience
+from certs.material import Patience, ServiceNames
 from certs.ports import Endpoint
-from certs.settings import Settings, read_endpoints, read_settings
+from certs.settings import PREFIX, CertsSettings, read_endpoints
 from gpufence.errors import SettingsError
+from gpufence.settings import read_settings, unknown_settings
 
 
 def test_nothing_set_means_the_manifests_names() -> None:
     """
     Without any variable the names are those of the manifests.
     """
-    names = Names("gpufence-webhook", "gpufence-system")
+    settings = read_settings(CertsSettings, {})
 
-    assert Settings(names, Patience()) == read_settings({})
+    assert ServiceNames("gpufence-webhook", "gpufence-system") == settings.names
+    assert Patience() == settings.patience
 
 
 def test_everything_can_be_set() -> None:
@@ -26,16 +28,18 @@ def test_everything_can_be_set() -> None:
     Every variable is read by its type, addresses in their one normal spelling.
     """
     read = read_settings(
+        CertsSettings,
         {
             "GPUFENCE_NAMESPACE": "fence",
             "GPUFENCE_WEBHOOK_SERVICE": "hook",
             "GPUFENCE_CERTS_ADDRESSES": "10.0.0.7, FD00:0:0::7",
             "GPUFENCE_CERTS_SETTLE_SECONDS": "0.5",
             "GPUFENCE_CERTS_WAIT_SECONDS": "0",
-        }
+        },
     )
 
-    assert Settings(Names("hook", "fence", ("10.0.0.7", "fd00::7")), Patience(0.5, 0.0)) == read
+    assert ServiceNames("hook", "fence", ("10.0.0.7", "fd00::7")) == read.names
+    assert Patience(0.5, 0.0) == read.patience
 
 
 @pytest.mark.parametrize(
@@ -53,14 +57,16 @@ def test_mistakes_name_variable_and_value(name: str, value: str) -> None:
     What cannot be read is refused with its name and its value.
     """
     with pytest.raises(SettingsError, match=f'{name}: "{value}"'):
-        read_settings({name: value})
+        read_settings(CertsSettings, {name: value})
 
 
 def test_misspelt_variables_are_found() -> None:
     """
     A variable that only looks like one of this program's is reported.
     """
-    assert ("GPUFENCE_CERTS_WAIT",) == read_settings({"GPUFENCE_CERTS_WAIT": "1"}).unknown
+    unknown = unknown_settings(CertsSettings, {"GPUFENCE_CERTS_WAIT": "1"}, PREFIX)
+
+    assert ("GPUFENCE_CERTS_WAIT",) == unknown
 
 
 def test_endpoints_are_read() -> None:

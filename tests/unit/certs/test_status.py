@@ -9,14 +9,14 @@ import trustme
 from certs.facts import look_at
 from certs.inject import Injector
 from certs.issue import issue_ca
-from certs.material import DAY, Names
+from certs.material import DAY, ServiceNames
 from certs.status import Status, status_of
 from tests.support.certs.builders import NAMES, NOW
 from tests.support.certs.fakes import CA, LEAF, FakeApi, installed
 from tests.unit.certs.test_ensure import ready
 
 
-def status(api: FakeApi, at: float = NOW, names: Names = NAMES) -> Status:
+def status(api: FakeApi, at: float = NOW, names: ServiceNames = NAMES) -> Status:
     ca = api.authority()
     beside = api.data(LEAF).get("ca.crt", b"")
     return status_of(
@@ -134,7 +134,7 @@ def test_wrong_names_alarm() -> None:
     """
     A leaf that does not answer to the wanted names alarms: the API server refuses it.
     """
-    assert status(ready(), names=Names("another", NAMES.namespace)).alarming
+    assert status(ready(), names=ServiceNames("another", NAMES.namespace)).alarming
 
 
 def test_a_foreign_ca_secret_is_told() -> None:

@@ -1,60 +1,148 @@
 """
-Typed reads of a program's environment.
+A table of settings: reading, help and documentation come from the same rows.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpufence.errors import SettingsError
 from gpufence.mode import Mode, read_mode
-from gpufence.settings import Reader
+from gpufence.quantity import GIB, MIB
+from gpufence.setting_kinds import (
+    ADDRESS,
+    NAMES,
+    Kind,
+    choice,
+    converted,
+    parsed,
+    read_address,
+    split_items,
+)
+from gpufence.settings import (
+    UnitSettings,
+    help_text,
+    markdown_table,
+    part,
+    read_settings,
+    rows,
+    setting,
+    shown_settings,
+    unknown_settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.setting_kinds import Row
 
 
-def problem_of(reader: Reader) -> str:
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
     """
-    Return the one thing that is wrong.
+    A part of the program's settings; the last field is none of an operator's business.
+    """
+
+    count: int = field(default=3, metadata=setting("P_COUNT", "how many", least=1, most=10))
+    wait_seconds: float = field(
+        default=5.0, metadata=setting("P_WAIT", "how long it waits", least=1, most=60)
+    )
+    floor_bytes: int = field(default=512 * MIB, metadata=setting("P_FLOOR", "least memory"))
+    inner: str = "computed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    name: str = field(default="", metadata=setting("P_NAME", "who", unset="required"))
+    on: bool = field(default=True, metadata=setting("P_ON", "`true` or `false`"))
+    colour: Colour = field(default=Colour.RED, metadata=setting("P_COLOUR", "which"))
+    size: str = field(default="s", metadata=setting("P_SIZE", "what", kind=choice(("s", "l"))))
+    mode: Mode = field(
+        default=Mode.OBSERVE, metadata=setting("P_MODE", "mode", kind=parsed(read_mode))
+    )
+    listen: tuple[str, int] = field(
+        default=("", 80), metadata=setting("P_LISTEN", "where", kind=ADDRESS)
+    )
+    folder: PurePath | None = field(
+        default=None,
+        metadata=setting("P_FOLDER", "which folder", kind=converted(PurePath), unset="none"),
+    )
+    teams: frozenset[str] = field(
+        default=frozenset({"b", "a"}), metadata=setting("P_TEAMS", "whose", kind=NAMES)
+    )
+    each: Mapping[str, str] = field(
+        default_factory=lambda: {"X": "x", "Y": "y"},
+        metadata=setting("P_EACH_<KEY>", "one for each", kind=Kind(lambda text, _: text)),
+    )
+    numbers: Numbers = field(default_factory=Numbers, metadata=part("Numbers:"))
+    units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
+
+
+def problem(variable: str, text: str) -> str:
+    """
+    Return what is said about one value.
     """
     with pytest.raises(SettingsError) as caught:
-        reader.check()
-    (problem,) = caught.value.problems
-    return problem.sentence
+        read_settings(Example, {variable: text})
+    (only,) = caught.value.problems
+    return only.sentence
 
 
 def test_unset_and_empty_variables_mean_the_default() -> None:
     """
     A variable that is absent, empty or blank leaves the default.
     """
-    reader = Reader({"EMPTY": "", "BLANK": "  "})
-
-    assert ["d", "d", "d"] == [reader.text(name, "d") for name in ("ABSENT", "EMPTY", "BLANK")]
-    reader.check()
+    assert Example() == read_settings(Example, {"P_COUNT": "", "P_WAIT": "  "})
 
 
-def test_good_values_are_read_by_their_type() -> None:
+def test_values_are_read_by_their_kind() -> None:
     """
-    Every kind of value has its reader.
+    Every kind of value has its reader, in every part.
     """
-    reader = Reader(
+    read = read_settings(
+        Example,
         {
-            "T": " text ",
-            "C": "MiB",
-            "I": "8",
-            "S": "2.5",
-            "M": "512Mi",
-            "L": "a, b,,c ",
-            "P": "cap",
-        }
+            "P_NAME": " me ",
+            "P_COLOUR": "blue",
+            "P_SIZE": "l",
+            "P_MODE": "cap",
+            "P_FOLDER": "/x",
+            "P_TEAMS": "c, d,,",
+            "P_EACH_Y": "other",
+            "P_COUNT": "8",
+            "P_WAIT": "2.5",
+            "P_FLOOR": "1Gi",
+            "GPUFENCE_GPUSHARE_UNIT": "MiB",
+        },
     )
 
-    assert "text" == reader.text("T", "")
-    assert "MiB" == reader.choice("C", "GiB", ("GiB", "MiB"))
-    assert 8 == reader.integer("I", 1)
-    assert 2.5 == reader.seconds("S", 1)
-    assert 512 * 2**20 == reader.memory("M", None)
-    assert ("a", "b", "c") == reader.items("L")
-    assert Mode.CAP is reader.parsed("P", "evict", read_mode, Mode.OBSERVE)
-    reader.check()
+    assert ("me", Colour.BLUE, "l", Mode.CAP) == (read.name, read.colour, read.size, read.mode)
+    assert PurePath("/x") == read.folder
+    assert frozenset({"c", "d"}) == read.teams
+    assert {"X": "x", "Y": "other"} == read.each
+    assert Numbers(count=8, wait_seconds=2.5, floor_bytes=GIB) == read.numbers
+    assert UnitSettings(gpushare_bytes=MIB) == read.units
+
+
+@pytest.mark.parametrize("row", rows(Example), ids=lambda row: row.variable)
+def test_a_default_written_into_its_variable_changes_nothing(row: Row) -> None:
+    """
+    What the help shows as a default is read as that default.
+    """
+    family = row.family().values() or (row,)
+    variables = {each.variable: each.default_text for each in family if not each.unset}
+
+    assert Example() == read_settings(Example, variables)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +153,7 @@ def test_booleans_have_many_spellings(text: str, *, value: bool) -> None:
     """
     What people write for yes and no is understood in any case.
     """
-    assert value is Reader({"B": text}).boolean("B", default=not value)
-
-
-@pytest.mark.parametrize("default", [True, False])
-def test_an_unset_boolean_is_its_default(*, default: bool) -> None:
-    """
-    Absence says neither yes nor no.
-    """
-    assert default is Reader({}).boolean("B", default=default)
+    assert value is read_settings(Example, {"P_ON": text}).on
 
 
 @pytest.mark.parametrize(
@@ -89,7 +169,7 @@ def test_addresses_are_host_and_port(text: str, address: tuple[str, int]) -> Non
     """
     An empty host means every interface; brackets hold an IPv6 address.
     """
-    assert address == Reader({"A": text}).address("A", ":1")
+    assert address == read_address(text, "P_LISTEN")
 
 
 @pytest.mark.parametrize("text", ["8443", "host:", "host:65536", "host:x", "h:" + "0" * 21 + "1"])
@@ -97,30 +177,17 @@ def test_a_text_that_is_no_address_is_refused(text: str) -> None:
     """
     Without a port between 0 and 65535 there is no address.
     """
-    reader = Reader({"A": text})
-    reader.address("A", ":8443")
-
-    assert problem_of(reader).endswith("is not an address; write host:port, such as :8443")
+    assert problem("P_LISTEN", text).endswith("is not an address; write host:port, such as :80")
 
 
-@pytest.mark.parametrize("text", ["-1", "1.5", "11", "many", "0" * 20 + "5"])
+@pytest.mark.parametrize("text", ["-1", "1.5", "11", "0", "many", "0" * 20 + "5"])
 def test_integers_out_of_place_are_refused(text: str) -> None:
     """
-    Only plain digits within the bounds are a whole number.
+    Only plain digits within the bounds are a whole number, leading zeros or not.
     """
-    reader = Reader({"I": text})
-
-    assert 3 == reader.integer("I", 3, least=1, most=10)
-    assert f'I: "{text}" is out of place; write a whole number from 1 to 10' == problem_of(reader)
-
-
-def test_leading_zeros_never_hide_a_number_that_is_too_large() -> None:
-    """
-    The bounds hold for the whole text, not for its first digits.
-    """
-    reader = Reader({"I": "0000000000005000000000"})
-
-    assert 3 == reader.integer("I", 3)
+    assert f'P_COUNT: "{text}" is out of place; write a whole number from 1 to 10' == problem(
+        "P_COUNT", text
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,48 +203,102 @@ def test_seconds_out_of_place_are_refused(text: str, reason: str) -> None:
     """
     A duration is a number within its bounds.
     """
-    reader = Reader({"S": text})
-
-    assert 5.0 == reader.seconds("S", 5.0, least=1, most=60)
-    assert f'S: "{text}" {reason}; write seconds from 1 to 60, such as 5' == problem_of(reader)
-
-
-def test_an_unset_memory_may_mean_nothing() -> None:
-    """
-    Where no default is wanted, none is made up.
-    """
-    assert None is Reader({}).memory("M", None)
+    assert f'P_WAIT: "{text}" {reason}; write seconds from 1 to 60, such as 5' == problem(
+        "P_WAIT", text
+    )
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_every_mistake_is_reported_at_once() -> None:
     """
     The person who made four mistakes learns of four, each with its variable.
     """
-    reader = Reader({"C": "TiB", "B": "maybe", "M": "lots", "P": "kill"})
-    reader.choice("C", "GiB", ("GiB", "MiB"))
-    reader.boolean("B", default=False)
-    reader.memory("M", None)
-    reader.parsed("P", "evict", read_mode, Mode.OBSERVE)
-
+    wrong = {"P_COLOUR": "green", "P_ON": "maybe", "P_FLOOR": "lots", "P_MODE": "kill"}
     with pytest.raises(SettingsError) as caught:
-        reader.check()
+        read_settings(Example, wrong)
 
     assert [
-        'C: "TiB" is not a choice; write one of GiB, MiB',
-        'B: "maybe" is neither true nor false; write true or false',
+        'P_ON: "maybe" is neither true nor false; write true or false',
+        'P_COLOUR: "green" is not a choice; write one of red, blue',
+        'P_MODE: "kill" is no mode; write one of observe, cap, evict',
         (
-            'M: "lots" is not a Kubernetes quantity; '
+            'P_FLOOR: "lots" is not a Kubernetes quantity; '
             "write a number with an optional suffix, such as 6Gi, 1500Mi or 3"
         ),
-        'P: "kill" is no mode; write one of observe, cap, evict',
     ] == str(caught.value).splitlines()
 
 
-def test_variables_nobody_reads_are_told() -> None:
+def test_a_required_variable_is_read_even_if_it_is_unset() -> None:
+    """
+    Where a command cannot do without a variable, its reader decides about an empty text.
+    """
+    with pytest.raises(SettingsError, match='P_MODE: "" is no mode'):
+        read_settings(Example, {}, required=["P_MODE"])
+
+
+def test_variables_that_set_nothing_are_listed() -> None:
     """
     A misspelt variable of ours can be warned about; those of others are none of our business.
     """
-    reader = Reader({"GPUFENCE_A": "1", "GPUFENCE_TYPO": "1", "HOME": "/"})
-    reader.text("GPUFENCE_A", "")
+    variables = {"P_COUNT": "1", "P_EACH_X": "1", "P_EACH_Z": "1", "P_TYPO": "1", "HOME": "/"}
 
-    assert ("GPUFENCE_TYPO",) == reader.unknown("GPUFENCE_")
+    assert ("P_EACH_Z", "P_TYPO") == unknown_settings(Example, variables, "P_")
+
+
+def test_settings_are_shown_for_the_log() -> None:
+    """
+    Numbers stay numbers, what has no value is null, the rest is text; parts are nested.
+    """
+    shown = shown_settings(Example())
+
+    assert {"count": 3, "wait_seconds": 5.0, "floor_bytes": 512 * MIB} == shown["numbers"]
+    assert (":80", "a,b", None, True, {"X": "x", "Y": "y"}) == tuple(
+        shown[name] for name in ("listen", "teams", "folder", "on", "each")
+    )
+
+
+def test_the_help_has_a_line_for_each_setting() -> None:
+    """
+    Help is made of headings, and lines with text and default, without the page's Markdown.
+    """
+    blocks = help_text(Example, "Program:").split("\n\n")
+
+    assert ["Program:", "Numbers:"] == [block.splitlines()[0] for block in blocks]
+    assert "  P_NAME                   who (required)" == blocks[0].splitlines()[1]
+    assert "  P_ON                     true or false (true)" == blocks[0].splitlines()[2]
+    assert "  P_FLOOR  least memory (512Mi)\n" == blocks[1].splitlines(keepends=True)[3]
+
+
+def test_long_help_is_wrapped_under_itself() -> None:
+    """
+    A text longer than a line goes on where it began.
+    """
+
+    @dataclass(frozen=True, kw_only=True)
+    class Long:
+        text: str = field(default="x", metadata=setting("P_LONG", "word " * 30))
+
+    first, second = help_text(Long).splitlines()
+
+    assert first.startswith("  P_LONG  word")
+    assert second.startswith("          word")
+
+
+def test_a_page_has_a_table_of_one_dataclass() -> None:
+    """
+    The page's table has the rows of the dataclass without its parts.
+    """
+    assert [
+        "| variable | default | meaning |",
+        "|---|---|---|",
+        "| `P_COUNT` | `3` | how many |",
+        "| `P_WAIT` | `5` | how long it waits |",
+        "| `P_FLOOR` | `512Mi` | least memory |",
+    ] == markdown_table(Numbers).splitlines()
+    assert "| `P_NAME` | required | who |" in markdown_table(Example)
+
+
+def test_items_are_separated_by_commas() -> None:
+    """
+    Blanks around items and empty items do not count.
+    """
+    assert ("a", "b") == split_items(" a, b,,")

@@ -1,6 +1,7 @@
 """
 Chores of the Makefile: `lock` renews requirements/, `coverage` holds the figures to the rules,
-`figures` prints the size of the tree and of its two walks, `walks` counts those for their test.
+`figures` prints the size of the tree and of its two walks, `walks` counts those for their test,
+`docs` writes the tables of settings into the pages.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.support.sources import ROOT, files_of_tests, product_files, pure_files, shown
+from tests.unit.house.pages import PAGES, with_tables
 from tests.unit.house.walks import RECORDED, walks
 
 if TYPE_CHECKING:
@@ -83,7 +85,22 @@ def _lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-CHORES = {"lock": lock, "coverage": coverage, "figures": figures, "walks": print_walks}
+def docs() -> int:
+    """
+    Write every table of settings anew, from the code.
+    """
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+CHORES = {
+    "lock": lock,
+    "coverage": coverage,
+    "figures": figures,
+    "walks": print_walks,
+    "docs": docs,
+}
 
 if __name__ == "__main__":
     sys.exit(CHORES[sys.argv[1]]())

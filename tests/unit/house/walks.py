@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence.mode import Mode
 from gpufence.nodes import read_node
 from gpufence.quantity import GIB
-from gpufence.settings import Reader
+from gpufence.settings import read_settings
 from tests.support.agent.builders import pod as pod_on_node
 from tests.support.agent.world import World
 from tests.support.builders import card, gpushare, node, pod
 from tests.support.sources import PACKAGES
 from webhook.fleet import Fleet
-from webhook.policy import read_policy
 from webhook.rewrite import Rewrite, rewrite
+from webhook.settings import PodSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ def _create() -> Walk:
         "env": [{"name": "OMP_NUM_THREADS", "value": "4"}],
     }
     item = pod(trainer)
-    policy = read_policy(Reader({"GPUFENCE_DEFAULT_CARD": "15360Mi"}), "pass\n")
+    policy = read_settings(PodSettings, {"GPUFENCE_DEFAULT_CARD": "15360Mi"}).policy("pass\n")
     large = card(1, memory_bytes=80 * GIB, model="NVIDIA H100", compute_capability=(9, 0))
     nodes = [read_node(node(each), policy.default.units) for each in (card(), large)]
     fleet = Fleet([each for each in nodes if each is not None])

@@ -10,15 +10,13 @@ from gpufence import names
 from gpufence.dialects import Dialect
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
-from gpufence.settings import Reader
-from webhook.policy import Policy, Toleration, read_policy
+from gpufence.settings import read_settings
+from webhook.policy import Policy, Toleration
+from webhook.settings import PodSettings
 
 
 def read(**variables: str) -> Policy:
-    reader = Reader(variables)
-    policy = read_policy(reader)
-    reader.check()
-    return policy
+    return read_settings(PodSettings, variables).policy()
 
 
 def test_without_settings_the_defaults_hold() -> None:

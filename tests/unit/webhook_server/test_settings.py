@@ -1,5 +1,5 @@
 """
-The server's settings.
+The webhook's settings.
 """
 
 from __future__ import annotations
@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpufence.dialects import Dialect
 from gpufence.errors import SettingsError
-from gpufence.names import SCHEDULER_PREFIX
-from gpufence.settings import Reader
-from webhook.policy import read_policy, scheduler_setting
-from webhook.settings import HELP, POLICY_HELP, ServerSettings, read_server_settings
+from gpufence.settings import help_text, read_settings, rows, shown_settings, unknown_settings
+from webhook.settings import ServerSettings, WebhookSettings
 
 WRONG = {
     "GPUFENCE_LISTEN": "8443",
@@ -22,36 +19,24 @@ WRONG = {
     "GPUFENCE_LOG_LEVEL": "loud",
     "GPUFENCE_DRAIN_SECONDS": "-1",
     "GPUFENCE_API_DEADLINE_SECONDS": "soon",
+    "GPUFENCE_SCHEDULER_KAI": "Not A Name",
 }
-
-
-def test_nothing_set_means_the_documented_defaults() -> None:
-    """
-    An empty environment gives the defaults that the dataclass documents.
-    """
-    reader = Reader({})
-
-    assert ServerSettings() == read_server_settings(reader)
 
 
 def test_every_setting_is_read() -> None:
     """
     Each variable reaches its field.
     """
-    reader = Reader(
-        {
-            "GPUFENCE_LISTEN": "127.0.0.1:0",
-            "GPUFENCE_STATUS_LISTEN": "[::1]:9000",
-            "GPUFENCE_TLS_DIR": "/certificates",
-            "GPUFENCE_TLS_POLL_SECONDS": "0.1",
-            "GPUFENCE_CLUSTER": "none",
-            "GPUFENCE_LOG_LEVEL": "debug",
-            "GPUFENCE_DRAIN_SECONDS": "0.5",
-            "GPUFENCE_API_DEADLINE_SECONDS": "0.1",
-        }
-    )
-    settings = read_server_settings(reader)
-    reader.check()
+    variables = {
+        "GPUFENCE_LISTEN": "127.0.0.1:0",
+        "GPUFENCE_STATUS_LISTEN": "[::1]:9000",
+        "GPUFENCE_TLS_DIR": "/certificates",
+        "GPUFENCE_TLS_POLL_SECONDS": "0.1",
+        "GPUFENCE_CLUSTER": "none",
+        "GPUFENCE_LOG_LEVEL": "debug",
+        "GPUFENCE_DRAIN_SECONDS": "0.5",
+        "GPUFENCE_API_DEADLINE_SECONDS": "0.1",
+    }
 
     assert (
         ServerSettings(
@@ -64,42 +49,50 @@ def test_every_setting_is_read() -> None:
             drain_seconds=0.5,
             api_deadline_seconds=0.1,
         )
-        == settings
+        == read_settings(WebhookSettings, variables).server
     )
 
 
 def test_every_mistake_is_named_at_once() -> None:
     """
-    Whoever made six mistakes learns of six.
+    Whoever made seven mistakes learns of seven.
     """
-    reader = Reader(WRONG)
-    read_server_settings(reader)
     with pytest.raises(SettingsError) as caught:
-        reader.check()
+        read_settings(WebhookSettings, WRONG)
 
     assert sorted(WRONG) == sorted(problem.field for problem in caught.value.problems)
 
 
 def test_the_help_lists_every_setting() -> None:
     """
-    What is read is documented, and nothing else is.
+    What is read is in the help.
     """
-    schedulers = {scheduler_setting(dialect): "x" for dialect in Dialect}
-    pattern = f"{SCHEDULER_PREFIX}<DIALECT>"
-    reader = Reader(dict.fromkeys(HELP.keys() | POLICY_HELP.keys() - {pattern}, "x") | schedulers)
-    read_server_settings(reader)
-    read_policy(reader)
+    text = help_text(WebhookSettings)
 
-    assert () == reader.unknown("GPUFENCE_")
-    assert all(dialect.name in POLICY_HELP[pattern] for dialect in Dialect)
+    assert [] == [row.variable for row in rows(WebhookSettings) if f"  {row.variable} " not in text]
+
+
+def test_a_setting_for_each_dialect_is_known() -> None:
+    """
+    A dialect's scheduler is a setting, that of an unknown dialect is none.
+    """
+    variables = {"GPUFENCE_SCHEDULER_HAMI": "x", "GPUFENCE_SCHEDULER_SLURM": "x"}
+
+    assert ("GPUFENCE_SCHEDULER_SLURM",) == unknown_settings(WebhookSettings, variables)
 
 
 def test_settings_are_shown_as_a_person_writes_them() -> None:
     """
-    The log shows addresses as host and port.
+    The log shows addresses as host and port, paths and tolerations as text.
     """
-    shown = ServerSettings(status_listen=("::1", 9000)).shown()
+    taint = "team=ml:NoExecute"
+    variables = {"GPUFENCE_STATUS_LISTEN": "[::1]:9000", "GPUFENCE_TOLERATIONS": taint}
+    shown = shown_settings(read_settings(WebhookSettings, variables))
+    server, pods = shown["server"], shown["pods"]
+    assert isinstance(server, dict)
+    assert isinstance(pods, dict)
 
     assert [":8443", "[::1]:9000", "/tls"] == [
-        shown[name] for name in ("listen", "status_listen", "tls_dir")
+        server[name] for name in ("listen", "status_listen", "tls_dir")
     ]
+    assert taint == pods["tolerations"]

@@ -14,6 +14,7 @@ from agent.events import Damping
 from agent.model.policy import Budgets, EvictWhen, Policy
 from agent.numbers import DAMPING, POLICY, SAMPLER, Row, shown
 from agent.nvml.settings import SamplerSettings
+from agent.reader import Reader
 from agent.settings import (
     DAMPING_HELP,
     HELP,
@@ -24,7 +25,6 @@ from agent.settings import (
 )
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
-from gpufence.settings import Reader
 from tests.support.sources import ROOT
 
 ROWS = (*POLICY, *DAMPING, *SAMPLER)

@@ -1,0 +1,187 @@
+"""
+The kinds of values that settings have: how each is read from a variable and written as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from gpufence.errors import InvalidError, Problem
+from gpufence.quantity import UNIT_BYTES, read_bytes, write_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
+_MOST_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """
+    How a value is read from the text of a variable, and written as such a text.
+
+    `read` raises `InvalidError` for text it cannot read.
+    """
+
+    read: Callable[[str, Row], Any]
+    write: Callable[[Any], str] = str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """
+    One variable. `unset` describes a default that has no text of its own.
+
+    A row whose default is a mapping stands for one variable for each key: that of
+    `GPUFENCE_SCHEDULER_<DIALECT>` and the key `KAI` is `GPUFENCE_SCHEDULER_KAI`.
+    """
+
+    variable: str
+    text: str
+    kind: Kind
+    least: float
+    most: float
+    unset: str
+    default: Any = None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(row.variable for row in self.family().values()) or (self.variable,)
+
+    @property
+    def default_text(self) -> str:
+        """
+        Return the default as the variable takes it, or what it means where it has no text.
+        """
+        return self.unset or self.kind.write(self.default)
+
+    def family(self) -> dict[str, Row]:
+        """
+        Return a row for each key of a default that is a mapping.
+        """
+        if not isinstance(self.default, Mapping):
+            return {}
+        prefix = self.variable.partition("<")[0]
+        return {
+            key: replace(self, variable=prefix + key, default=value)
+            for key, value in self.default.items()
+        }
+
+
+def parsed(read: Callable[[str, str], Any], write: Callable[[Any], str] = str) -> Kind:
+    """
+    Return the kind of a parser that takes the text and its variable and raises `InvalidError`.
+    """
+    return Kind(lambda text, row: read(text, row.variable), write)
+
+
+def converted(convert: Callable[[str], Any]) -> Kind:
+    """
+    Return the kind of texts that can all be read.
+    """
+    return Kind(lambda text, _: convert(text))
+
+
+def one_of(choices: Mapping[str, Any]) -> Kind:
+    """
+    Return the kind of a few texts, each with the value it stands for.
+    """
+
+    def read(text: str, row: Row) -> Any:  # noqa: ANN401 - whatever the choices stand for
+        if text in choices:
+            return choices[text]
+        raise _wrong(row, text, "is not a choice", f"write one of {', '.join(choices)}")
+
+    return Kind(read, {value: text for text, value in choices.items()}.__getitem__)
+
+
+def choice(texts: Iterable[str]) -> Kind:
+    return one_of({text: text for text in texts})
+
+
+def kind_of(name: str, default: object) -> Kind:
+    """
+    Return the kind that a field's name and default stand for.
+    """
+    if isinstance(default, bool):
+        return BOOLEAN
+    if isinstance(default, StrEnum):
+        return one_of({str(member): member for member in type(default)})
+    if name.endswith("_bytes"):
+        return MEMORY
+    if isinstance(default, int):
+        return INTEGER
+    return SECONDS if isinstance(default, float) else TEXT
+
+
+def read_address(text: str, variable: str, example: str = ":8443") -> tuple[str, int]:
+    """
+    Read `host:port`; an empty host means every interface, `[::1]:443` is IPv6.
+    """
+    host, colon, port = text.rpartition(":")
+    plain = port.isascii() and port.isdigit() and len(port) <= _MOST_DIGITS
+    if colon and plain and int(port) < 2**16:
+        return host.removeprefix("[").removesuffix("]"), int(port)
+    remedy = f"write host:port, such as {example}"
+    raise InvalidError(Problem(variable, text, "is not an address", remedy))
+
+
+def write_address(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_items(text: str) -> tuple[str, ...]:
+    """
+    Split a comma-separated list; blanks around the items do not count.
+    """
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _wrong(row: Row, text: str, reason: str, remedy: str) -> InvalidError:
+    return InvalidError(Problem(row.variable, text, reason, remedy))
+
+
+def _boolean(text: str, row: Row) -> bool:
+    word = text.lower()
+    if word in _TRUE | _FALSE:
+        return word in _TRUE
+    raise _wrong(row, text, "is neither true nor false", "write true or false")
+
+
+def _integer(text: str, row: Row) -> int:
+    plain = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    if plain and row.least <= int(text) <= row.most:
+        return int(text)
+    remedy = f"write a whole number from {row.least:.0f} to {row.most:.0f}"
+    raise _wrong(row, text, "is out of place", remedy)
+
+
+def _seconds(text: str, row: Row) -> float:
+    remedy = f"write seconds from {row.least:g} to {row.most:g}, such as {row.default:g}"
+    try:
+        number = float(text)
+    except ValueError:
+        raise _wrong(row, text, "is not a number of seconds", remedy) from None
+    if row.least <= number <= row.most:
+        return number
+    raise _wrong(row, text, "is out of range", remedy)
+
+
+TEXT: Final = converted(str)
+BOOLEAN: Final = Kind(_boolean, lambda value: str(value).lower())
+INTEGER: Final = Kind(_integer)
+SECONDS: Final = Kind(_seconds, "{:g}".format)
+MEMORY: Final = parsed(read_bytes, write_bytes)
+ADDRESS: Final = Kind(
+    lambda text, row: read_address(text, row.variable, row.default_text), write_address
+)
+NAMES: Final = Kind(
+    lambda text, _: frozenset(split_items(text)), lambda value: ",".join(sorted(value))
+)
+UNIT: Final = one_of(UNIT_BYTES)

@@ -122,7 +122,7 @@ def test_the_effective_settings_are_logged_once(webhook: Webhook) -> None:
     assert ("none", "info", 0.8) == tuple(
         line[key] for key in ("cluster", "log_level", "api_deadline_seconds")
     )
-    assert "memory_bytes=16106127360" in line["policy"]
+    assert 16106127360 == line["policy"]["card_bytes"]
 
 
 def test_an_unknown_setting_is_warned_about(authority: Authority, tls_dir: Path) -> None:

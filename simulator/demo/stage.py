@@ -20,7 +20,7 @@ from simulator.demo.manifests import HOOKS, objects, pointing_to
 from simulator.demo.narrator import run
 from simulator.demo.processes import Program
 from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
-from simulator.nvml.client import environment as sees_cards
+from simulator.nvml.build import environment as sees_cards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

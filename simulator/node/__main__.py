@@ -18,7 +18,7 @@ from simulator.node.node import SimulatedNode
 from simulator.node.options import NodeOptions
 from simulator.node.resources import Taint
 from simulator.node.sharing import Dialect, Sharing
-from simulator.nvml.client import environment
+from simulator.nvml.build import environment
 from simulator.progress import progress_on
 
 if TYPE_CHECKING:

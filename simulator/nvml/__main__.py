@@ -12,18 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
-from gpufence.quantity import read_bytes
-from simulator.nvml.build import CURRENT, VARIANTS, library_path
-from simulator.nvml.client import LIBRARY_VARIABLE, environment
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from gpufence.quantity import MIB, read_bytes
+from simulator.nvml.build import (
+    CURRENT,
+    LIBRARY_VARIABLE,
+    VARIANTS,
+    environment,
+    library_path,
+)
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.functions import EVERY
 from simulator.nvml.layout import Action, Lists
-from simulator.nvml.show import describe
 from simulator.nvml.state import DEFAULT_SEED, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from simulator.nvml.card import SimulatedCard
+    from simulator.nvml.processes import Use
 
     Verb = Callable[[argparse.Namespace], None]
 
@@ -105,11 +111,6 @@ def _clear(arguments: argparse.Namespace) -> None:
         faults.remove(arguments.number)
 
 
-def _xid(arguments: argparse.Namespace) -> None:
-    state = State.open(arguments.state)
-    state.post_xid(state.find(arguments.card).card, arguments.xid)
-
-
 def _build(arguments: argparse.Namespace) -> None:
     for variant in VARIANTS:
         print(f"{variant.name}: {library_path(variant.name, cache=arguments.cache)}", flush=True)
@@ -130,6 +131,54 @@ def _read_argument(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a code of NVML")
     return int(text)
+
+
+def describe(state: State) -> str:
+    """
+    List cards, their instances and processes, and the active faults.
+    """
+    return "\n".join([*_cards(state), *_faults(state)])
+
+
+def _cards(state: State) -> Iterator[str]:
+    for index, place in enumerate(state.indices):
+        card = state.cards[place]
+        room = card.room
+        yield (
+            f"card {index}: {card.name}, {card.uuid}: {_mib(room.taken)} taken, "
+            f"{_mib(room.reserved)} reserved, {_mib(room.free)} free of {_mib(room.total)}"
+        )
+        for instance in card.instances:
+            number = instance.place.instance
+            yield f"  instance {index}:{number}: {instance.profile}, {instance.uuid}"
+        for use in card.uses:
+            yield f"  {_use(card, use)}"
+
+
+def _use(card: SimulatedCard, use: Use) -> str:
+    who = f"PID {use.pid}" if use.pid else "a PID of another namespace"
+    lists = "+".join(one.name.lower() for one in use.lists if one.name)
+    parts = [f"{who}: {_mib(use.memory)}", lists]
+    if use.managed:
+        parts.append(f"{_mib(use.managed)} managed")
+    if card.instances:
+        parts.append(f"instance {use.place.instance}")
+    return ", ".join(parts)
+
+
+def _faults(state: State) -> Iterator[str]:
+    for number, fault in state.faults.active():
+        where = "every card" if fault.card is None else f"the card at place {fault.card}"
+        when = f"after {fault.after} calls" if fault.after else "at once"
+        how_long = f"{fault.times} times" if fault.times else "until removed"
+        yield (
+            f"fault {number}: {fault.action.name.lower()} {fault.argument} in {fault.function} "
+            f"on {where}, {when}, {how_long}"
+        )
+
+
+def _mib(amount: int) -> str:
+    return f"{amount // MIB} MiB"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -161,9 +210,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_fault(verbs)
     clear = _verb(verbs, "clear", _clear, "remove one fault or all")
     clear.add_argument("number", type=int, nargs="?")
-    xid = _verb(verbs, "xid", _xid, "report a critical error of a card")
-    xid.add_argument("--card", required=True)
-    xid.add_argument("xid", type=int)
     build = verbs.add_parser("build", help="compile every variant of the library")
     build.set_defaults(verb=_build)
     return parser

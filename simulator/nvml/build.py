@@ -1,5 +1,5 @@
 """
-Compile the library once per variant and keep it in the user's cache.
+Compile the library once per variant, keep it in the user's cache, and say how a client finds it.
 
 A variant is the same library as an older, or odder, driver ships it: fewer symbols, other widths.
 """
@@ -18,6 +18,8 @@ from gpufence.errors import InvalidError, Problem
 from simulator.nvml.errors import LibraryError
 
 LIBRARY = "libnvidia-ml.so.1"
+STATE_VARIABLE = "GPUFENCE_SIMULATOR_STATE"
+LIBRARY_VARIABLE = "LD_LIBRARY_PATH"
 SOURCES = Path(__file__).parent / "library"
 FLAGS = (
     *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
@@ -103,6 +105,18 @@ def library_path(variant: str = CURRENT, *, cache: Path | None = None) -> Path:
     if not target.exists():
         _build(chosen, folder)
     return target
+
+
+def environment(
+    state: Path, variant: str = CURRENT, *, cache: Path | None = None
+) -> dict[str, str]:
+    """
+    Return the variables to start a client with; both are read when it starts, not later.
+    """
+    return {
+        STATE_VARIABLE: str(state.absolute()),
+        LIBRARY_VARIABLE: str(library_path(variant, cache=cache).parent),
+    }
 
 
 def _default_cache() -> Path:

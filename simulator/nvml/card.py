@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpufence.errors import InvalidError, Problem
-from simulator.nvml.processes import Place, Processes, Room, Use
+from simulator.nvml.processes import CardPlace, ProcessLedger, Room, Use
 
 if TYPE_CHECKING:
     from simulator.nvml import layout
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class SimulatedInstance:
     """
     One MIG instance.
     """
 
-    place: Place
+    place: CardPlace
     uuid: str
     profile: str
     memory: int
     gpu_instance: int
 
 
-class Card:
+class SimulatedCard:
     """
     A card as it is now; what is set here shows in the next call of every client.
     """
 
     def __init__(self, file: StateFile, place: int) -> None:
         self._file = file
-        self._processes = Processes(file)
+        self._processes = ProcessLedger(file)
         self.place = place
 
     @property
-    def _layout(self) -> layout.Card:
+    def _layout(self) -> layout.CardLayout:
         return self._file.layout.cards[self.place]
 
     @property
@@ -68,7 +68,7 @@ class Card:
 
     @property
     def room(self) -> Room:
-        return self._processes.room(Place(self.place))
+        return self._processes.room(CardPlace(self.place))
 
     @property
     def extra(self) -> int:
@@ -81,33 +81,18 @@ class Card:
     def extra(self, amount: int) -> None:
         self._layout.extra = amount
 
-    def resize(self, memory: int, *, reserved: int | None = None) -> None:
-        """
-        Give the card another amount of memory than its model has.
-        """
-        self._layout.total = memory
-        if reserved is not None:
-            self._layout.reserved = reserved
-
-    def count_ecc_errors(self, count: int | None) -> None:
-        """
-        Set the number of memory errors; None turns ECC off.
-        """
-        self._layout.ecc = 0 if count is None else 1
-        self._layout.ecc_errors = count or 0
-
     @property
     def mig(self) -> bool:
         return self._layout.mig_mode == 1
 
     @property
-    def instances(self) -> tuple[Instance, ...]:
+    def instances(self) -> tuple[SimulatedInstance, ...]:
         """
         The instances the card is cut into; none outside MIG mode.
         """
         return tuple(
-            Instance(
-                Place(self.place, number),
+            SimulatedInstance(
+                CardPlace(self.place, number),
                 cut.uuid.decode(),
                 cut.profile.decode(),
                 cut.total,
@@ -141,19 +126,7 @@ class Card:
             cut.used = 0
         self._set_mode(on=False, reuse_handles=False)
 
-    def request_mig(self, *, on: bool) -> None:
-        """
-        Ask for another mode that only comes with the next reset: pending differs from current.
-        """
-        self._layout.mig_pending = int(on)
-
-    def allow_mig_monitor(self, *, allowed: bool) -> None:
-        """
-        Choose whether callers may see the whole card's memory and processes in MIG mode.
-        """
-        self._layout.mig_privilege = int(allowed)
-
     def _set_mode(self, *, on: bool, reuse_handles: bool) -> None:
-        self._layout.mig_mode = self._layout.mig_pending = int(on)
+        self._layout.mig_mode = int(on)
         self._layout.mig_reuse = int(reuse_handles)
         self._layout.mig_generation += 1

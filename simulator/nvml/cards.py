@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import MIB
 from simulator.nvml import layout
-from simulator.nvml.models import ALIASES, MODELS, Model
+from simulator.nvml.models import ALIASES, MODELS, Model, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from simulator.nvml.mig import Profile
 
 FIELD = "--cards"
 FIRST_BUS = 0x04
@@ -89,7 +87,7 @@ def model_named(name: str) -> Model:
     raise InvalidError(Problem("name", name, "is no known model", "use a card made from a model"))
 
 
-def fill(target: layout.Layout, cards: Sequence[Blueprint], seed: str) -> None:
+def fill(target: layout.StateLayout, cards: Sequence[Blueprint], seed: str) -> None:
     """
     Write the cards into a fresh state. The same seed and cards give the same UUIDs.
     """
@@ -99,7 +97,7 @@ def fill(target: layout.Layout, cards: Sequence[Blueprint], seed: str) -> None:
         _fill_card(target.cards[place], blueprint, place, seed)
 
 
-def _fill_card(card: layout.Card, blueprint: Blueprint, place: int, seed: str) -> None:
+def _fill_card(card: layout.CardLayout, blueprint: Blueprint, place: int, seed: str) -> None:
     model = blueprint.model
     identity = uuid.uuid5(_NAMES, f"{seed}/{place}/{model.key}")
     card.uuid = f"GPU-{identity}".encode()
@@ -110,9 +108,6 @@ def _fill_card(card: layout.Card, blueprint: Blueprint, place: int, seed: str) -
     card.bus = FIRST_BUS + place
     card.pci_device = model.pci_device
     card.capability_major, card.capability_minor = model.capability
-    card.architecture = model.architecture
-    card.brand = model.brand
-    card.ecc = 1 if model.ecc else layout.NOT_SUPPORTED
     card.temperature = ROOM_TEMPERATURE
     card.fan = layout.NOT_SUPPORTED  # these cards are cooled by the chassis
     card.idle_milliwatts = model.idle_watts * 1000
@@ -120,14 +115,14 @@ def _fill_card(card: layout.Card, blueprint: Blueprint, place: int, seed: str) -
     card.sm_clock = model.sm_clock
     card.memory_clock = model.memory_clock
     if model.geometry is None:
-        card.mig_mode = card.mig_pending = layout.NOT_SUPPORTED
+        card.mig_mode = layout.NOT_SUPPORTED
     elif blueprint.instances is not None:
-        card.mig_mode = card.mig_pending = 1
+        card.mig_mode = 1
         per_slice = model.geometry.multiprocessors_per_slice
         fill_instances(card, blueprint.instances, per_slice)
 
 
-def fill_instances(card: layout.Card, profiles: Sequence[Profile], per_slice: int) -> None:
+def fill_instances(card: layout.CardLayout, profiles: Sequence[Profile], per_slice: int) -> None:
     """
     Cut a card anew; an instance's UUID depends on the card, its place and its profile.
     """

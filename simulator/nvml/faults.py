@@ -5,6 +5,7 @@ Faults: what shall go wrong, for which function and card, from which call on and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from simulator.nvml import layout
@@ -15,8 +16,37 @@ from simulator.nvml.layout import Action
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from simulator.nvml.codes import Code
     from simulator.nvml.file import StateFile
+
+
+class Code(IntEnum):
+    """
+    What a function of NVML answers; pynvml turns each into an exception of its own.
+    """
+
+    SUCCESS = 0
+    UNINITIALIZED = 1
+    INVALID_ARGUMENT = 2
+    NOT_SUPPORTED = 3
+    NO_PERMISSION = 4
+    NOT_FOUND = 6
+    INSUFFICIENT_SIZE = 7
+    DRIVER_NOT_LOADED = 9
+    TIMEOUT = 10
+    LIBRARY_NOT_FOUND = 12
+    FUNCTION_NOT_FOUND = 13
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+    OPERATING_SYSTEM = 17
+    LIB_RM_VERSION_MISMATCH = 18
+    IN_USE = 19
+    MEMORY = 20
+    NO_DATA = 21
+    ARGUMENT_VERSION_MISMATCH = 25
+    NOT_READY = 27
+    GPU_NOT_FOUND = 28
+    INVALID_STATE = 29
+    UNKNOWN = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +143,7 @@ class Faults:
         raise TableFullError("faults", layout.MAX_FAULTS)
 
 
-def _read(entry: layout.Fault) -> Fault:
+def _read(entry: layout.FaultLayout) -> Fault:
     card = None if entry.card == layout.ANY_CARD else entry.card
     function = _name(entry.first, entry.last)
     action = Action(entry.action)

@@ -12,13 +12,12 @@ from ctypes import Structure, c_char, c_int32, c_int64, c_uint32, c_uint64
 from enum import IntEnum, IntFlag
 
 MAGIC = int.from_bytes(b"gpufence", "little")
-VERSION = 1
+VERSION = 2
 
 MAX_CARDS = 16
 MAX_INSTANCES = 7
 MAX_RECORDS = 1024
 MAX_FAULTS = 64
-MAX_EVENTS = 64
 MAX_FUNCTIONS = 128
 TEXT_SIZE = 96
 SHORT_TEXT_SIZE = 32
@@ -33,7 +32,7 @@ NOT_SUPPORTED = 0xFFFFFFFF
 ID_NOT_AVAILABLE = 0xFFFFFFFF
 
 
-class Kind(IntEnum):
+class Liveness(IntEnum):
     """
     How the library learns whether a process lives.
     """
@@ -53,17 +52,6 @@ class Lists(IntFlag):
     MPS = 4
 
 
-class Generation(IntEnum):
-    """
-    Which PIDs a driver shows to callers in another PID namespace, and with what memory.
-    """
-
-    CALLER = 0
-    INITIAL = 1
-    R535 = 2
-    R565 = 3
-
-
 class Action(IntEnum):
     """
     What a fault does to the calls it concerns.
@@ -81,7 +69,7 @@ class Action(IntEnum):
     GARBLE = 10
 
 
-class Instance(Structure):
+class InstanceLayout(Structure):
     total: int
     reserved: int
     used: int
@@ -105,18 +93,14 @@ class Instance(Structure):
     )
 
 
-class Card(Structure):
+class CardLayout(Structure):
     total: int
     reserved: int
     extra: int
-    ecc_errors: int
     bus: int
     pci_device: int
     capability_major: int
     capability_minor: int
-    architecture: int
-    brand: int
-    ecc: int
     temperature: int
     fan: int
     idle_milliwatts: int
@@ -124,11 +108,9 @@ class Card(Structure):
     sm_clock: int
     memory_clock: int
     mig_mode: int
-    mig_pending: int
     mig_generation: int
     mig_reuse: int
-    mig_privilege: int
-    instances: ctypes.Array[Instance]
+    instances: ctypes.Array[InstanceLayout]
     uuid: bytes
     name: bytes
     serial: bytes
@@ -136,14 +118,10 @@ class Card(Structure):
         ("total", c_uint64),
         ("reserved", c_uint64),
         ("extra", c_uint64),
-        ("ecc_errors", c_uint64),
         ("bus", c_uint32),
         ("pci_device", c_uint32),
         ("capability_major", c_uint32),
         ("capability_minor", c_uint32),
-        ("architecture", c_uint32),
-        ("brand", c_uint32),
-        ("ecc", c_uint32),
         ("temperature", c_uint32),
         ("fan", c_uint32),
         ("idle_milliwatts", c_uint32),
@@ -151,18 +129,17 @@ class Card(Structure):
         ("sm_clock", c_uint32),
         ("memory_clock", c_uint32),
         ("mig_mode", c_uint32),
-        ("mig_pending", c_uint32),
         ("mig_generation", c_uint32),
         ("mig_reuse", c_uint32),
-        ("mig_privilege", c_uint32),
-        ("instances", Instance * MAX_INSTANCES),
+        ("unused", c_uint32),
+        ("instances", InstanceLayout * MAX_INSTANCES),
         ("uuid", c_char * TEXT_SIZE),
         ("name", c_char * TEXT_SIZE),
         ("serial", c_char * SHORT_TEXT_SIZE),
     )
 
 
-class Record(Structure):
+class RecordLayout(Structure):
     sequence: int
     memory: int
     managed: int
@@ -171,7 +148,6 @@ class Record(Structure):
     status: int
     kind: int
     pid: int
-    host_pid: int
     card: int
     instance: int
     lists: int
@@ -188,7 +164,6 @@ class Record(Structure):
         ("status", c_uint32),
         ("kind", c_uint32),
         ("pid", c_uint32),
-        ("host_pid", c_uint32),
         ("card", c_int32),
         ("instance", c_int32),
         ("lists", c_uint32),
@@ -196,11 +171,10 @@ class Record(Structure):
         ("bandwidth", c_uint32),
         ("encoder", c_uint32),
         ("decoder", c_uint32),
-        ("unused", c_uint32),
     )
 
 
-class Fault(Structure):
+class FaultLayout(Structure):
     seen: int
     after: int
     times: int
@@ -224,63 +198,32 @@ class Fault(Structure):
     )
 
 
-class Event(Structure):
-    sequence: int
-    type: int
-    data: int
-    card: int
-    gpu_instance: int
-    compute_instance: int
-    _fields_ = (
-        ("sequence", c_uint64),
-        ("type", c_uint64),
-        ("data", c_uint64),
-        ("card", c_int32),
-        ("gpu_instance", c_uint32),
-        ("compute_instance", c_uint32),
-        ("unused", c_uint32),
-    )
-
-
-class Layout(Structure):
+class StateLayout(Structure):
     magic: int
     version: int
     size: int
-    home_namespace: int
-    next_event: int
     driver_epoch: int
-    cuda_version: int
-    generation: int
-    used_includes_reserved: int
     card_count: int
     record_count: int
     fault_count: int
     order: ctypes.Array[c_uint32]
     driver: bytes
     calls: ctypes.Array[c_uint64]
-    cards: ctypes.Array[Card]
-    faults: ctypes.Array[Fault]
-    events: ctypes.Array[Event]
-    records: ctypes.Array[Record]
+    cards: ctypes.Array[CardLayout]
+    faults: ctypes.Array[FaultLayout]
+    records: ctypes.Array[RecordLayout]
     _fields_ = (
         ("magic", c_uint64),
         ("version", c_uint32),
         ("size", c_uint32),
-        ("home_namespace", c_uint64),
-        ("next_event", c_uint64),
         ("driver_epoch", c_uint32),
-        ("cuda_version", c_uint32),
-        ("generation", c_uint32),
-        ("used_includes_reserved", c_uint32),
         ("card_count", c_uint32),
         ("record_count", c_uint32),
         ("fault_count", c_uint32),
-        ("unused", c_uint32),
         ("order", c_uint32 * MAX_CARDS),
         ("driver", c_char * SHORT_TEXT_SIZE),
         ("calls", c_uint64 * MAX_FUNCTIONS),
-        ("cards", Card * MAX_CARDS),
-        ("faults", Fault * MAX_FAULTS),
-        ("events", Event * MAX_EVENTS),
-        ("records", Record * MAX_RECORDS),
+        ("cards", CardLayout * MAX_CARDS),
+        ("faults", FaultLayout * MAX_FAULTS),
+        ("records", RecordLayout * MAX_RECORDS),
     )

@@ -1,5 +1,6 @@
 """
-The graphics cards that can be simulated, with the figures their drivers report.
+The graphics cards that can be simulated, with the figures their drivers report, and how an A100 or
+H100 is cut into MIG instances.
 
 `reserved` is what the driver keeps for itself: NVML's total minus the total that CUDA programs see.
 """
@@ -8,10 +9,89 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.nvml import mig
+from gpufence.errors import InvalidError, Problem
+from simulator.nvml.layout import MAX_INSTANCES
 
-TESLA, NVIDIA = 2, 14
-VOLTA, TURING, AMPERE, ADA, HOPPER = 5, 6, 7, 8, 9
+SLICES = 7
+
+
+@dataclass(frozen=True)
+class Profile:
+    """
+    One way to cut: compute slices, memory, and the first GPU instance id the driver gives it.
+    """
+
+    name: str
+    slices: int
+    memory_mib: int
+    first_id: int
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """
+    What a card can be cut into.
+    """
+
+    multiprocessors_per_slice: int
+    profiles: tuple[Profile, ...]
+
+    def cut(self, names: tuple[str, ...], field: str) -> tuple[Profile, ...]:
+        """
+        Look the profiles up; together they must fit the card's seven slices.
+        """
+        chosen = tuple(self._profile(name, field) for name in names)
+        if len(chosen) > MAX_INSTANCES or sum(one.slices for one in chosen) > SLICES:
+            raise InvalidError(
+                Problem(
+                    field,
+                    "+".join(names),
+                    f"takes more than the {SLICES} slices of a card",
+                    "leave some instances out",
+                )
+            )
+        return chosen
+
+    def _profile(self, name: str, field: str) -> Profile:
+        for profile in self.profiles:
+            if profile.name == name:
+                return profile
+        known = ", ".join(profile.name for profile in self.profiles)
+        raise InvalidError(
+            Problem(field, name, "is no MIG profile of this card", f"use one of {known}")
+        )
+
+
+A100_40 = Geometry(
+    multiprocessors_per_slice=14,
+    profiles=(
+        Profile("1g.5gb", 1, 4864, 7),
+        Profile("2g.10gb", 2, 9984, 3),
+        Profile("3g.20gb", 3, 20096, 1),
+        Profile("4g.20gb", 4, 20096, 1),
+        Profile("7g.40gb", 7, 40448, 0),
+    ),
+)
+A100_80 = Geometry(
+    multiprocessors_per_slice=14,
+    profiles=(
+        Profile("1g.10gb", 1, 9728, 7),
+        Profile("2g.20gb", 2, 19968, 3),
+        Profile("3g.40gb", 3, 40448, 1),
+        Profile("4g.40gb", 4, 40448, 1),
+        Profile("7g.80gb", 7, 80896, 0),
+    ),
+)
+H100_80 = Geometry(
+    multiprocessors_per_slice=16,
+    profiles=(
+        Profile("1g.10gb", 1, 9984, 7),
+        Profile("2g.20gb", 2, 20096, 3),
+        Profile("3g.40gb", 3, 40448, 1),
+        Profile("4g.40gb", 4, 40448, 1),
+        Profile("7g.80gb", 7, 80640, 0),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -25,15 +105,12 @@ class Model:
     memory_mib: int
     reserved_mib: int
     capability: tuple[int, int]
-    architecture: int
-    brand: int
     pci_device: int
     idle_watts: int
     limit_watts: int
     sm_clock: int
     memory_clock: int
-    ecc: bool = True
-    geometry: mig.Geometry | None = None
+    geometry: Geometry | None = None
 
 
 MODELS = (
@@ -43,8 +120,6 @@ MODELS = (
         memory_mib=15360,
         reserved_mib=430,
         capability=(7, 5),
-        architecture=TURING,
-        brand=TESLA,
         pci_device=0x1EB810DE,
         idle_watts=9,
         limit_watts=70,
@@ -57,8 +132,6 @@ MODELS = (
         memory_mib=16384,
         reserved_mib=236,
         capability=(7, 0),
-        architecture=VOLTA,
-        brand=TESLA,
         pci_device=0x1DB110DE,
         idle_watts=24,
         limit_watts=300,
@@ -71,8 +144,6 @@ MODELS = (
         memory_mib=32768,
         reserved_mib=266,
         capability=(7, 0),
-        architecture=VOLTA,
-        brand=TESLA,
         pci_device=0x1DB510DE,
         idle_watts=24,
         limit_watts=300,
@@ -85,8 +156,6 @@ MODELS = (
         memory_mib=23028,
         reserved_mib=439,
         capability=(8, 6),
-        architecture=AMPERE,
-        brand=NVIDIA,
         pci_device=0x223710DE,
         idle_watts=16,
         limit_watts=300,
@@ -99,8 +168,6 @@ MODELS = (
         memory_mib=23034,
         reserved_mib=557,
         capability=(8, 9),
-        architecture=ADA,
-        brand=NVIDIA,
         pci_device=0x27B810DE,
         idle_watts=12,
         limit_watts=72,
@@ -113,14 +180,12 @@ MODELS = (
         memory_mib=40960,
         reserved_mib=625,
         capability=(8, 0),
-        architecture=AMPERE,
-        brand=NVIDIA,
         pci_device=0x20B010DE,
         idle_watts=45,
         limit_watts=400,
         sm_clock=1410,
         memory_clock=1215,
-        geometry=mig.A100_40,
+        geometry=A100_40,
     ),
     Model(
         key="A100-80",
@@ -128,14 +193,12 @@ MODELS = (
         memory_mib=81920,
         reserved_mib=870,
         capability=(8, 0),
-        architecture=AMPERE,
-        brand=NVIDIA,
         pci_device=0x20B210DE,
         idle_watts=55,
         limit_watts=400,
         sm_clock=1410,
         memory_clock=1593,
-        geometry=mig.A100_80,
+        geometry=A100_80,
     ),
     Model(
         key="H100",
@@ -143,14 +206,12 @@ MODELS = (
         memory_mib=81559,
         reserved_mib=561,
         capability=(9, 0),
-        architecture=HOPPER,
-        brand=NVIDIA,
         pci_device=0x233010DE,
         idle_watts=70,
         limit_watts=700,
         sm_clock=1980,
         memory_clock=2619,
-        geometry=mig.H100_80,
+        geometry=H100_80,
     ),
 )
 ALIASES = {"V100": "V100-16"}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from simulator.nvml import layout
 from simulator.nvml.errors import CardFullError, TableFullError
-from simulator.nvml.layout import Kind, Lists
-from simulator.nvml.locks import Identity, own_namespace
+from simulator.nvml.file import ProcessIdentity, own_namespace
+from simulator.nvml.layout import Lists, Liveness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ FREE, USED = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CardPlace:
     """
     Where memory is taken: a card, by its place in the state, or one of its MIG instances.
     """
@@ -60,11 +60,11 @@ class Use:
     """
 
     pid: int
-    place: Place
+    place: CardPlace
     memory: int
     managed: int
     lists: Lists
-    kind: Kind
+    kind: Liveness
 
 
 class Holding:
@@ -72,13 +72,13 @@ class Holding:
     What one process holds on one card; lasts until released or until the process ends.
     """
 
-    def __init__(self, processes: Processes, slot: int, place: Place) -> None:
+    def __init__(self, processes: ProcessLedger, slot: int, place: CardPlace) -> None:
         self._processes = processes
         self._slot = slot
         self.place = place
 
     @property
-    def _record(self) -> layout.Record:
+    def _record(self) -> layout.RecordLayout:
         return self._processes.record(self._slot)
 
     @property
@@ -120,7 +120,7 @@ class Holding:
         self._processes.release(self._slot)
 
 
-class Processes:
+class ProcessLedger:
     """
     The process records of one state file.
     """
@@ -129,33 +129,34 @@ class Processes:
         self._file = file
         self.locks = file.locks
 
-    def record(self, slot: int) -> layout.Record:
+    def record(self, slot: int) -> layout.RecordLayout:
         return self._file.layout.records[slot]
 
-    def hold(self, place: Place, memory: int = 0, *, lists: Lists = Lists.COMPUTE) -> Holding:
+    def hold(self, place: CardPlace, memory: int = 0, *, lists: Lists = Lists.COMPUTE) -> Holding:
         """
         Register this process on a card; the kernel ends the holding when the process ends.
         """
-        return self._claim(place, memory, lists, Kind.HELD, Identity.own())
+        return self._claim(place, memory, lists, Liveness.HELD, ProcessIdentity.own())
 
     def put(
         self,
-        place: Place,
+        place: CardPlace,
         pid: int,
         memory: int = 0,
         *,
         lists: Lists = Lists.COMPUTE,
         kept: bool = False,
-        host_pid: int | None = None,
     ) -> Holding:
         """
         Register any PID by its number.
 
         It is listed while a process with that number lives or, if `kept`, until it is released:
-        NVML may also list PIDs that have no /proc entry. `host_pid` is what old drivers show.
+        NVML may also list PIDs that have no /proc entry.
         """
-        identity = Identity(pid, pid if host_pid is None else host_pid, own_namespace(), 0)
-        return self._claim(place, memory, lists, Kind.KEPT if kept else Kind.CHECKED, identity)
+        identity = ProcessIdentity(pid, own_namespace(), 0)
+        return self._claim(
+            place, memory, lists, Liveness.KEPT if kept else Liveness.CHECKED, identity
+        )
 
     def living(self, card: int = layout.ANY_CARD) -> Iterator[Use]:
         """
@@ -167,11 +168,11 @@ class Processes:
                 continue
             pid = self._pid(slot, record)
             if pid is not None:
-                place = Place(record.card, record.instance)
-                lists, kind = Lists(record.lists), Kind(record.kind)
+                place = CardPlace(record.card, record.instance)
+                lists, kind = Lists(record.lists), Liveness(record.kind)
                 yield Use(pid, place, record.memory, record.managed, lists, kind)
 
-    def room(self, place: Place) -> Room:
+    def room(self, place: CardPlace) -> Room:
         """
         Measure a card or an instance as an allocation would find it.
         """
@@ -184,7 +185,7 @@ class Processes:
         taken = sum(use.memory + use.managed for use in uses if use.place == place)
         return Room(instance.total, instance.reserved, taken)
 
-    def check_room(self, place: Place, wanted: int) -> None:
+    def check_room(self, place: CardPlace, wanted: int) -> None:
         """
         Raise CardFullError unless so much more memory is free. Call it under the allocation lock.
         """
@@ -200,7 +201,7 @@ class Processes:
             self.locks.drop(slot)
 
     def _claim(
-        self, place: Place, memory: int, lists: Lists, kind: Kind, identity: Identity
+        self, place: CardPlace, memory: int, lists: Lists, kind: Liveness, identity: ProcessIdentity
     ) -> Holding:
         with self.locks.allocation():
             self.check_room(place, memory)
@@ -208,7 +209,7 @@ class Processes:
             record = self.record(slot)
             record.sequence |= 1
             record.memory, record.managed = memory, 0
-            record.pid, record.host_pid = identity.pid, identity.host_pid
+            record.pid = identity.pid
             record.started, record.name_space = identity.started, identity.name_space
             record.card, record.instance = place.card, place.instance
             record.lists, record.kind = lists, kind
@@ -217,39 +218,39 @@ class Processes:
             record.sequence += 1
         return Holding(self, slot, place)
 
-    def _free_slot(self, kind: Kind) -> int:
+    def _free_slot(self, kind: Liveness) -> int:
         state = self._file.layout
         for slot in range(layout.MAX_RECORDS):
             record = self.record(slot)
             if slot < state.record_count and self._pid(slot, record) is not None:
                 continue
             record.status = FREE
-            if kind is Kind.HELD and not self.locks.take(slot):
+            if kind is Liveness.HELD and not self.locks.take(slot):
                 continue
             state.record_count = max(state.record_count, slot + 1)
             return slot
         raise TableFullError("processes", layout.MAX_RECORDS)
 
-    def _pid(self, slot: int, record: layout.Record) -> int | None:
+    def _pid(self, slot: int, record: layout.RecordLayout) -> int | None:
         """
         Return a living process's PID as seen from here, 0 if invisible, None if it is gone.
         """
         if record.status != USED:
             return None
-        if record.kind == Kind.KEPT:
+        if record.kind == Liveness.KEPT:
             return record.pid
-        if record.kind == Kind.CHECKED:
+        if record.kind == Liveness.CHECKED:
             if record.name_space != own_namespace():
                 return 0
             return record.pid if _exists(record.pid) else None
         pid = self.locks.holder(slot)
-        if pid is None and record.pid == os.getpid() and Identity.own() == _identity(record):
+        if pid is None and record.pid == os.getpid() and ProcessIdentity.own() == _identity(record):
             return record.pid  # the kernel shows nobody the locks of its own process
         return pid
 
 
-def _identity(record: layout.Record) -> Identity:
-    return Identity(record.pid, record.host_pid, record.name_space, record.started)
+def _identity(record: layout.RecordLayout) -> ProcessIdentity:
+    return ProcessIdentity(record.pid, record.name_space, record.started)
 
 
 def _exists(pid: int) -> bool:

@@ -15,7 +15,7 @@ from simulator.workload.frameworks.budget import Budget, Device, Dies, OnCpu, Sh
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simulator.nvml.processes import Holding, Place
+    from simulator.nvml.processes import CardPlace, Holding
     from simulator.nvml.state import State
     from simulator.workload.frameworks.budget import Framework
 
@@ -42,7 +42,7 @@ class Memory:
     the arena. Opening it raises what the framework would end with.
     """
 
-    def __init__(self, state: State, place: Place, index: int, program: Program) -> None:
+    def __init__(self, state: State, place: CardPlace, index: int, program: Program) -> None:
         self._state = state
         self._place = place
         self._index = index

@@ -12,13 +12,13 @@ from simulator.workload.errors import NoCardError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simulator.nvml.processes import Place
+    from simulator.nvml.processes import CardPlace
     from simulator.nvml.state import State
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 
 
-def choose(state: State, asked: str | None, variables: Mapping[str, str]) -> tuple[Place, ...]:
+def choose(state: State, asked: str | None, variables: Mapping[str, str]) -> tuple[CardPlace, ...]:
     """
     Resolve the cards to use: those asked for or, like any framework, the first visible one.
     """
@@ -41,7 +41,7 @@ def _first_visible(variables: Mapping[str, str]) -> str:
     return str(text).split(",", maxsplit=1)[0]
 
 
-def _usable(state: State, place: Place) -> Place:
+def _usable(state: State, place: CardPlace) -> CardPlace:
     """
     Replace a card in MIG mode by its first instance, as CUDA does.
     """

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from agent.nvml.channel import Child
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
-from simulator.nvml.build import library_path
-from simulator.nvml.client import STATE_VARIABLE
+from simulator.nvml.build import STATE_VARIABLE, library_path
 from simulator.nvml.state import State
 
 if TYPE_CHECKING:

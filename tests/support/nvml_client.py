@@ -11,8 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-from simulator.nvml.build import CURRENT
-from simulator.nvml.client import environment
+from simulator.nvml.build import CURRENT, environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

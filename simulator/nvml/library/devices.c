@@ -52,7 +52,6 @@ EXPORT int nvmlDeviceGetMemoryInfo(device_t device, struct memory *memory)
 }
 
 #if MEMORY_INFO_V2
-/* nvml.h contradicts itself on whether used includes reserved, so the state decides. */
 EXPORT int nvmlDeviceGetMemoryInfo_v2(device_t device, struct memory_v2 *memory)
 {
     struct call call;
@@ -66,13 +65,12 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(device_t device, struct memory_v2 *memory)
     if (hidden_by_mig(&call))
         return NO_PERMISSION;
     struct amounts amounts = measure(&call);
-    uint64_t used = rest(amounts.total, amounts.free);
     *memory = (struct memory_v2){
         .version = memory->version,
         .total = amounts.total,
         .reserved = amounts.reserved,
         .free = amounts.free,
-        .used = call.state->used_includes_reserved ? used : rest(used, amounts.reserved),
+        .used = rest(rest(amounts.total, amounts.free), amounts.reserved),
     };
     return SUCCESS;
 }
@@ -155,8 +153,6 @@ static int give_number(int code, uint32_t value, unsigned *target)
         return give_number(code, code == SUCCESS ? (value) : 0, target); \
     }
 
-DEFINE_NUMBER(nvmlDeviceGetBrand, call.card->brand)
-DEFINE_NUMBER(nvmlDeviceGetArchitecture, call.card->architecture)
 DEFINE_NUMBER(nvmlDeviceGetPersistenceMode, 1)
 DEFINE_NUMBER(nvmlDeviceGetComputeMode, 0)
 DEFINE_NUMBER(nvmlDeviceGetDisplayMode, 0)
@@ -182,48 +178,15 @@ EXPORT int nvmlDeviceGetDriverModel_v2(device_t device, unsigned *current, unsig
     return no_driver_model(FN_nvmlDeviceGetDriverModel_v2, device);
 }
 
-EXPORT int nvmlDeviceGetEccMode(device_t device, unsigned *current, unsigned *pending)
-{
-    struct call call;
-    int code = begin_card(&call, FN_nvmlDeviceGetEccMode, device);
-    if (code != SUCCESS)
-        return code;
-    if (current == NULL || pending == NULL)
-        return INVALID_ARGUMENT;
-    if (call.card->ecc == NOT_SUPPORTED_VALUE)
-        return NOT_SUPPORTED;
-    *current = *pending = call.card->ecc;
-    return SUCCESS;
-}
-
-static int give_errors(struct call *call, int code, unsigned long long *count)
-{
-    if (code != SUCCESS)
-        return code;
-    if (count == NULL)
-        return INVALID_ARGUMENT;
-    if (call->card->ecc != 1)
-        return NOT_SUPPORTED;
-    *count = call->card->ecc_errors;
-    return SUCCESS;
-}
-
 EXPORT int nvmlDeviceGetTotalEccErrors(device_t device, unsigned error, unsigned counter,
                                        unsigned long long *count)
 {
     struct call call;
     int code = begin_card(&call, FN_nvmlDeviceGetTotalEccErrors, device);
-    if (code == SUCCESS && (error > 1 || counter > 1))
+    if (code != SUCCESS)
+        return code;
+    if (error > 1 || counter > 1 || count == NULL)
         return INVALID_ARGUMENT;
-    return give_errors(&call, code, count);
-}
-
-EXPORT int nvmlDeviceGetMemoryErrorCounter(device_t device, unsigned error, unsigned counter,
-                                           unsigned place, unsigned long long *count)
-{
-    struct call call;
-    int code = begin_card(&call, FN_nvmlDeviceGetMemoryErrorCounter, device);
-    if (code == SUCCESS && (error > 1 || counter > 1 || place > 8))
-        return INVALID_ARGUMENT;
-    return give_errors(&call, code, count);
+    *count = 0;
+    return SUCCESS;
 }

@@ -13,7 +13,6 @@
     X(nvmlInitWithFlags)                          \
     X(nvmlShutdown)                               \
     X(nvmlSystemGetDriverVersion)                 \
-    X(nvmlSystemGetNVMLVersion)                   \
     X(nvmlSystemGetCudaDriverVersion)             \
     X(nvmlSystemGetCudaDriverVersion_v2)          \
     X(nvmlDeviceGetCount)                         \
@@ -24,12 +23,9 @@
     X(nvmlDeviceGetHandleByPciBusId)              \
     X(nvmlDeviceGetHandleByPciBusId_v2)           \
     X(nvmlDeviceGetIndex)                         \
-    X(nvmlDeviceGetMinorNumber)                   \
     X(nvmlDeviceGetUUID)                          \
     X(nvmlDeviceGetName)                          \
     X(nvmlDeviceGetSerial)                        \
-    X(nvmlDeviceGetBrand)                         \
-    X(nvmlDeviceGetArchitecture)                  \
     X(nvmlDeviceGetCudaComputeCapability)         \
     X(nvmlDeviceGetPciInfo_v3)                    \
     X(nvmlDeviceGetMemoryInfo)                    \
@@ -48,7 +44,6 @@
     X(nvmlDeviceGetRunningProcessDetailList)      \
     X(nvmlDeviceGetUtilizationRates)              \
     X(nvmlDeviceGetProcessUtilization)            \
-    X(nvmlDeviceGetProcessesUtilizationInfo)      \
     X(nvmlDeviceGetEncoderUtilization)            \
     X(nvmlDeviceGetDecoderUtilization)            \
     X(nvmlDeviceGetMigMode)                       \
@@ -59,15 +54,7 @@
     X(nvmlDeviceGetGpuInstanceId)                 \
     X(nvmlDeviceGetComputeInstanceId)             \
     X(nvmlDeviceGetAttributes_v2)                 \
-    X(nvmlEventSetCreate)                         \
-    X(nvmlEventSetFree)                           \
-    X(nvmlEventSetWait)                           \
-    X(nvmlEventSetWait_v2)                        \
-    X(nvmlDeviceRegisterEvents)                   \
-    X(nvmlDeviceGetSupportedEventTypes)           \
-    X(nvmlDeviceGetEccMode)                       \
     X(nvmlDeviceGetTotalEccErrors)                \
-    X(nvmlDeviceGetMemoryErrorCounter)            \
     X(nvmlDeviceGetPersistenceMode)               \
     X(nvmlDeviceGetComputeMode)                   \
     X(nvmlDeviceGetDisplayMode)                   \

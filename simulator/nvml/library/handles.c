@@ -53,10 +53,10 @@ int begin_card(struct call *call, enum function function, device_t device)
     return code == SUCCESS && call->instance != NO_INSTANCE ? NOT_SUPPORTED : code;
 }
 
-/* In MIG mode the whole card shows its memory and processes to privileged callers only. */
+/* In MIG mode the whole card hides its memory and processes from callers without privilege. */
 bool hidden_by_mig(const struct call *call)
 {
-    return call->card->mig_mode == 1 && call->instance == NO_INSTANCE && !call->card->mig_privilege;
+    return call->card->mig_mode == 1 && call->instance == NO_INSTANCE;
 }
 
 static int count_cards(enum function function, unsigned *count)
@@ -186,16 +186,4 @@ EXPORT int nvmlDeviceGetIndex(device_t device, unsigned *index)
             return SUCCESS;
         }
     return NOT_FOUND;
-}
-
-EXPORT int nvmlDeviceGetMinorNumber(device_t device, unsigned *minor)
-{
-    struct call call;
-    int code = begin_card(&call, FN_nvmlDeviceGetMinorNumber, device);
-    if (code != SUCCESS)
-        return code;
-    if (minor == NULL)
-        return INVALID_ARGUMENT;
-    *minor = (unsigned)call.slot;
-    return SUCCESS;
 }

@@ -76,7 +76,6 @@ struct seen {
 bool look(const struct call *call, uint32_t slot, struct seen *seen);
 bool concerns(const struct call *call, const struct record *record);
 uint64_t used_by_processes(const struct call *call);
-bool caller_is_nested(const struct call *call);
 
 /* usage.c */
 struct utilization utilization(const struct call *call);

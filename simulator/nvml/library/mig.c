@@ -12,8 +12,7 @@ EXPORT int nvmlDeviceGetMigMode(device_t device, unsigned *current, unsigned *pe
         return INVALID_ARGUMENT;
     if (call.card->mig_mode == NOT_SUPPORTED_VALUE)
         return NOT_SUPPORTED;
-    *current = call.card->mig_mode;
-    *pending = call.card->mig_pending;
+    *current = *pending = call.card->mig_mode;
     return SUCCESS;
 }
 

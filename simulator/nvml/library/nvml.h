@@ -15,9 +15,7 @@ enum code {
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
-    TIMEOUT = 10,
     LIB_RM_VERSION_MISMATCH = 18,
-    MEMORY = 20,
     ARGUMENT_VERSION_MISMATCH = 25,
 };
 
@@ -54,17 +52,6 @@ struct process_sample {
     uint32_t sm, bandwidth, encoder, decoder;
 };
 
-struct process_sample_v1 {
-    uint64_t time;
-    uint32_t pid, sm, bandwidth, encoder, decoder, jpeg, optical_flow;
-};
-
-struct process_samples {
-    uint32_t version, count;
-    uint64_t last_seen;
-    struct process_sample_v1 *entries;
-};
-
 struct utilization {
     uint32_t gpu, memory;
 };
@@ -73,12 +60,6 @@ struct pci_info {
     char legacy_bus_id[16];
     uint32_t domain, bus, device, pci_device, pci_subsystem;
     char bus_id[32];
-};
-
-struct event_data {
-    void *device;
-    uint64_t type, data;
-    uint32_t gpu_instance, compute_instance;
 };
 
 struct attributes {

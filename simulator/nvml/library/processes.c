@@ -17,8 +17,7 @@ static uint64_t shown_memory(const struct call *call, const struct record *recor
 {
     if (call->not_available)
         return VALUE_NOT_AVAILABLE;
-    bool lost = call->state->generation == GENERATION_R535 && caller_is_nested(call);
-    return call->zero || lost ? 0 : record->memory;
+    return call->zero ? 0 : record->memory;
 }
 
 static void append(struct listing *listing, const struct process_info *entry)
@@ -44,15 +43,14 @@ static bool merge(struct listing *listing, const struct process_info *entry)
 static void collect(const struct call *call, uint32_t lists, struct listing *listing)
 {
     struct seen seen;
-    bool initial = call->state->generation == GENERATION_INITIAL;
     listing->count = 0;
     for (uint32_t slot = 0; slot < call->state->record_count && slot < MAX_RECORDS; slot++) {
         if ((call->state->records[slot].lists & lists) == 0 || !look(call, slot, &seen))
             continue;
-        if (!initial && seen.presence == ELSEWHERE)
+        if (seen.presence == ELSEWHERE)
             continue;
         struct process_info entry = {
-            .pid = initial ? seen.record.host_pid : seen.pid,
+            .pid = seen.pid,
             .memory = shown_memory(call, &seen.record),
             .gpu_instance = ID_NOT_AVAILABLE,
             .compute_instance = ID_NOT_AVAILABLE,
@@ -155,7 +153,7 @@ EXPORT int nvmlDeviceGetRunningProcessDetailList(device_t device, struct process
         return code;
     if (wanted == NULL || wanted->mode > 3)
         return INVALID_ARGUMENT;
-    if (wanted->version != VERSIONED(struct process_list, 1) || call.card->architecture < HOPPER)
+    if (wanted->version != VERSIONED(struct process_list, 1) || call.card->capability_major < HOPPER)
         return ARGUMENT_VERSION_MISMATCH;
     if (wanted->entries == NULL && wanted->count != 0)
         return INVALID_ARGUMENT;

@@ -121,8 +121,3 @@ uint64_t used_by_processes(const struct call *call)
             used += seen.record.memory + seen.record.managed;
     return used;
 }
-
-bool caller_is_nested(const struct call *call)
-{
-    return own_namespace() != call->state->home_namespace;
-}

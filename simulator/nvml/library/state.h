@@ -2,7 +2,7 @@
  * The state file: the only thing that the library and simulator/nvml/layout.py share.
  *
  * Fixed layout, little endian, every field naturally aligned. Both sides describe it by hand; a
- * test compares the two through gpufence_simulator_layout(). Raise STATE_VERSION with any change.
+ * test lets the compiler compare them. Raise STATE_VERSION with any change.
  */
 #ifndef STATE_H
 #define STATE_H
@@ -11,13 +11,12 @@
 #include <stdint.h>
 
 #define STATE_MAGIC UINT64_C(0x65636e6566757067) /* "gpufence" */
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 
 #define MAX_CARDS 16
 #define MAX_INSTANCES 7
 #define MAX_RECORDS 1024
 #define MAX_FAULTS 64
-#define MAX_EVENTS 64
 #define MAX_FUNCTIONS 128
 #define TEXT_SIZE 96
 #define SHORT_TEXT_SIZE 32
@@ -39,14 +38,6 @@ enum record_kind {
 };
 
 enum list { LIST_COMPUTE = 1, LIST_GRAPHICS = 2, LIST_MPS = 4 };
-
-/* Which PIDs a driver reports to callers in another PID namespace. */
-enum generation {
-    GENERATION_CALLER = 0,  /* >= 570.86: the caller's, everywhere */
-    GENERATION_INITIAL = 1, /* < 535.113: those of the initial namespace, everywhere */
-    GENERATION_R535 = 2,    /* the caller's in the lists, but with 0 bytes for nested callers */
-    GENERATION_R565 = 3,    /* the caller's in the lists, the initial ones in utilization samples */
-};
 
 enum action {
     ACTION_RETURN = 1,        /* argument: the code */
@@ -78,14 +69,10 @@ struct card {
     uint64_t total;
     uint64_t reserved;
     uint64_t extra; /* used on the device, but by no process */
-    uint64_t ecc_errors;
     uint32_t bus;
     uint32_t pci_device;
     uint32_t capability_major;
     uint32_t capability_minor;
-    uint32_t architecture;
-    uint32_t brand;
-    uint32_t ecc; /* NOT_SUPPORTED_VALUE: the card has none */
     uint32_t temperature;
     uint32_t fan;
     uint32_t idle_milliwatts;
@@ -93,10 +80,9 @@ struct card {
     uint32_t sm_clock;
     uint32_t memory_clock;
     uint32_t mig_mode; /* NOT_SUPPORTED_VALUE: the card has none */
-    uint32_t mig_pending;
     uint32_t mig_generation; /* raised with every change of the instances */
     uint32_t mig_reuse;      /* 1: handles from before a change are taken for the new instances */
-    uint32_t mig_privilege;  /* 1: callers may see the whole card in MIG mode */
+    uint32_t unused;
     struct instance instances[MAX_INSTANCES];
     char uuid[TEXT_SIZE];
     char name[TEXT_SIZE];
@@ -111,8 +97,7 @@ struct record {
     uint64_t name_space;
     uint32_t status;
     uint32_t kind;
-    uint32_t pid;      /* as its writer sees it */
-    uint32_t host_pid; /* as the initial namespace sees it */
+    uint32_t pid; /* as its writer sees it */
     int32_t card;
     int32_t instance;
     uint32_t lists;
@@ -120,7 +105,6 @@ struct record {
     uint32_t bandwidth;
     uint32_t encoder;
     uint32_t decoder;
-    uint32_t unused;
 };
 
 struct fault {
@@ -136,36 +120,19 @@ struct fault {
     uint32_t unused;
 };
 
-struct event {
-    uint64_t sequence;
-    uint64_t type;
-    uint64_t data;
-    int32_t card;
-    uint32_t gpu_instance;
-    uint32_t compute_instance;
-    uint32_t unused;
-};
-
 struct state {
     uint64_t magic;
     uint32_t version;
     uint32_t size;
-    uint64_t home_namespace; /* the PID namespace that counts as the initial one */
-    _Atomic uint64_t next_event;
     uint32_t driver_epoch; /* raised when the driver is replaced */
-    uint32_t cuda_version; /* 0: the library's own */
-    uint32_t generation;
-    uint32_t used_includes_reserved; /* in nvmlDeviceGetMemoryInfo_v2 */
     uint32_t card_count;
     uint32_t record_count; /* records beyond this one were never used */
     uint32_t fault_count;
-    uint32_t unused;
     uint32_t order[MAX_CARDS]; /* NVML index -> place in cards */
     char driver[SHORT_TEXT_SIZE]; /* empty: the library's own version */
     _Atomic uint64_t calls[MAX_FUNCTIONS];
     struct card cards[MAX_CARDS];
     struct fault faults[MAX_FAULTS];
-    struct event events[MAX_EVENTS];
     struct record records[MAX_RECORDS];
 };
 

@@ -24,27 +24,11 @@ static const char *driver_version(const struct call *call)
     return call->state->driver[0] != '\0' ? call->state->driver : DRIVER_VERSION;
 }
 
-static int cuda_version(const struct call *call)
-{
-    return call->state->cuda_version != 0 ? (int)call->state->cuda_version : CUDA_VERSION;
-}
-
 EXPORT int nvmlSystemGetDriverVersion(char *target, unsigned size)
 {
     struct call call;
     int code = begin(&call, FN_nvmlSystemGetDriverVersion);
     return code != SUCCESS ? code : give_text(&call, driver_version(&call), target, size);
-}
-
-EXPORT int nvmlSystemGetNVMLVersion(char *target, unsigned size)
-{
-    char text[SHORT_TEXT_SIZE + 16];
-    struct call call;
-    int code = begin(&call, FN_nvmlSystemGetNVMLVersion);
-    if (code != SUCCESS)
-        return code;
-    snprintf(text, sizeof text, "%d.%s", cuda_version(&call) / 1000, driver_version(&call));
-    return give_text(&call, text, target, size);
 }
 
 static int give_cuda_version(enum function function, int *version)
@@ -55,7 +39,7 @@ static int give_cuda_version(enum function function, int *version)
         return code;
     if (version == NULL)
         return INVALID_ARGUMENT;
-    *version = cuda_version(&call);
+    *version = CUDA_VERSION;
     return SUCCESS;
 }
 

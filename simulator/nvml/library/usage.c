@@ -46,7 +46,6 @@ static bool is_busy(const struct record *record)
 static void sample(const struct call *call, uint64_t last_seen, struct sampling *sampling)
 {
     struct seen seen;
-    bool callers_pids = call->state->generation == GENERATION_CALLER;
     sampling->time = sample_time();
     sampling->count = 0;
     if (sampling->time <= last_seen)
@@ -54,10 +53,10 @@ static void sample(const struct call *call, uint64_t last_seen, struct sampling 
     for (uint32_t slot = 0; slot < call->state->record_count && slot < MAX_RECORDS; slot++) {
         if (!look(call, slot, &seen) || !is_busy(&seen.record))
             continue;
-        if (callers_pids && seen.presence == ELSEWHERE)
+        if (seen.presence == ELSEWHERE)
             continue;
         sampling->samples[sampling->count++] = (struct process_sample){
-            .pid = callers_pids ? seen.pid : seen.record.host_pid,
+            .pid = seen.pid,
             .time = sampling->time,
             .sm = seen.record.sm,
             .bandwidth = seen.record.bandwidth,
@@ -107,36 +106,6 @@ EXPORT int nvmlDeviceGetProcessUtilization(device_t device, struct process_sampl
         samples[i] = sampling.samples[i];
     return SUCCESS;
 }
-
-#if DETAIL_LIST
-EXPORT int nvmlDeviceGetProcessesUtilizationInfo(device_t device, struct process_samples *wanted)
-{
-    struct call call;
-    struct sampling sampling;
-    int code = begin_sampling(&call, FN_nvmlDeviceGetProcessesUtilizationInfo, device);
-    if (code != SUCCESS)
-        return code;
-    if (wanted == NULL)
-        return INVALID_ARGUMENT;
-    if (wanted->version != VERSIONED(struct process_samples, 1))
-        return ARGUMENT_VERSION_MISMATCH;
-    sample(&call, wanted->last_seen, &sampling);
-    if (sampling.count == 0)
-        return NOT_FOUND;
-    bool fits = wanted->entries != NULL && wanted->count >= sampling.count;
-    wanted->count = sampling.count;
-    if (!fits)
-        return INSUFFICIENT_SIZE;
-    for (uint32_t i = 0; i < sampling.count; i++) {
-        const struct process_sample *one = &sampling.samples[i];
-        wanted->entries[i] = (struct process_sample_v1){
-            .time = one->time, .pid = one->pid, .sm = one->sm, .bandwidth = one->bandwidth,
-            .encoder = one->encoder, .decoder = one->decoder,
-        };
-    }
-    return SUCCESS;
-}
-#endif
 
 /* NVENC and NVDEC: the busiest process speaks for the engine. */
 static int engine(enum function function, device_t device, unsigned *percent, unsigned *period)

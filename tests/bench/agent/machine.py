@@ -19,8 +19,8 @@ from simulator.controlplane import Assets, ControlPlane
 from simulator.node.cgroup import cgroup_line
 from simulator.node.pod import read_pod
 from simulator.node.procroot import ProcRoot
-from simulator.nvml.client import environment
-from simulator.nvml.processes import Place
+from simulator.nvml.build import environment
+from simulator.nvml.processes import CardPlace
 from simulator.nvml.state import State
 from simulator.progress import progress_on
 from tests.bench.webhook import sample
@@ -90,7 +90,7 @@ class Machine:
         """
         process = subprocess.Popen(["sleep", LIFE_SECONDS])
         tenant.processes.append(process)
-        holding = self.state.processes.put(Place(card), process.pid, memory)
+        holding = self.state.processes.put(CardPlace(card), process.pid, memory)
         tenant.holdings.append(holding)
         return holding
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB
-from simulator.nvml.client import environment
+from simulator.nvml.build import environment
 from tests.bench._figures import Figure, at_most
 from tests.bench.agent.machine import CARDS, crowd, machine
 from tests.bench.webhook.programs import cpu_seconds, memory_mib

@@ -11,8 +11,7 @@ import pytest
 
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
-from simulator.nvml.build import CURRENT, library_path
-from simulator.nvml.client import STATE_VARIABLE
+from simulator.nvml.build import CURRENT, STATE_VARIABLE, library_path
 from simulator.nvml.state import State
 
 if TYPE_CHECKING:

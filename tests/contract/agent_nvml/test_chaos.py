@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence.quantity import MIB
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.layout import Action
 from simulator.nvml.state import State
 from tests.contract.agent_nvml.machine import COMPUTE, HANDLE, MEMORY, NOBODY, UUID, put, recovered

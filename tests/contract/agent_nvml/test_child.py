@@ -18,7 +18,7 @@ import pytest
 from agent.nvml.channel import Child, EndedError
 from agent.nvml.protocol import Ask, Opened, Question, read_answer, read_line, write_question
 from agent.nvml.settings import SamplerSettings
-from simulator.nvml.client import environment
+from simulator.nvml.build import environment
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import Action
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.layout import Action
 from tests.contract.agent_nvml.machine import (
     COMPUTE,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from simulator.nvml.build import VARIANTS
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.layout import Action, Lists
 from tests.contract.agent_nvml.machine import COMPUTE, GRAPHICS, MPS, cards, held, put, used
 

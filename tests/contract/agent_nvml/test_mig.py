@@ -10,8 +10,7 @@ import pytest
 
 from gpufence.cards import Card, Instance
 from gpufence.quantity import MIB
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.layout import Action
 from tests.contract.agent_nvml.machine import MEMORY, UUID, cards, held, put, used
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.nvml.client import environment
+from simulator.nvml.build import environment
 from simulator.nvml.state import State
 
 if TYPE_CHECKING:

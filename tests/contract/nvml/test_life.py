@@ -10,23 +10,21 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpufence.quantity import MIB
-from simulator.nvml.layout import Generation
 from tests.support.nvml_client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from simulator.nvml.state import State
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses(card(0))"
 USED = "nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used"
 SECONDS = 10.0
-FOREIGN_NAMESPACE = 1
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -97,16 +95,6 @@ def test_a_killed_holder_is_gone_at_once(
     assert [] == pids(client)
     assert 0 == client(USED)
     assert 0 == machine.cards[0].room.taken
-
-
-def test_a_zombie_holds_nothing(client: Client, holder: subprocess.Popen[str]) -> None:
-    """
-    A process that has ended but was not waited for is no longer listed.
-    """
-    holder.kill()
-    os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
-
-    assert [] == pids(client)
 
 
 def test_a_stopped_holder_still_holds(client: Client, holder: subprocess.Popen[str]) -> None:
@@ -261,91 +249,3 @@ def test_the_inside_does_not_see_the_outside(
     assert holder.poll() is None
     assert [] == pids(nested_client)
     assert 200 * MIB == nested_client(USED)
-
-
-def test_old_drivers_show_initial_pids_inside(
-    nested_client: Client, machine: State, holder: subprocess.Popen[str]
-) -> None:
-    """
-    Before 535.113 the numbers are those of the initial namespace: foreign to /proc inside.
-    """
-    machine.behave_like(Generation.INITIAL)
-
-    assert [holder.pid] == pids(nested_client)
-
-
-def nested_holder_of(client: Client, machine: State) -> None:
-    """
-    Let a nested client hold memory, so that it is visible to itself.
-    """
-    client("from_state = __import__('simulator.nvml.state', fromlist=['State']).State")
-    client("from_path = __import__('pathlib').Path")
-    client(f"mine = from_state.open(from_path({str(machine.path)!r}))")
-    client(f"held = mine.processes.hold(mine.find('0'), {300 * MIB})")
-    client("held.work(50)")
-
-
-@pytest.mark.parametrize(
-    ("generation", "memory"),
-    [
-        (Generation.CALLER, 300 * MIB),
-        (Generation.R565, 300 * MIB),
-        (Generation.R535, 0),
-    ],
-    ids=lambda value: value.name if isinstance(value, Generation) else str(value),
-)
-def test_the_inside_sees_itself_by_its_own_pid(
-    nested_client: Client, machine: State, generation: Generation, memory: int
-) -> None:
-    """
-    From 535.113 on a nested caller gets its own numbers; until 565 with 0 bytes.
-    """
-    nested_holder_of(nested_client, machine)
-    machine.behave_like(generation)
-    (process,) = nested_client(COMPUTE)
-
-    assert nested_client("__import__('os').getpid()") == process["pid"]
-    assert memory == process["usedGpuMemory"]
-
-
-def test_nesting_can_be_declared(client: Client, machine: State) -> None:
-    """
-    A test without namespaces of its own gets a nested caller by moving the initial one away.
-    """
-    machine.processes.put(machine.find("0"), os.getpid(), MIB)
-    machine.move_home(FOREIGN_NAMESPACE)
-    machine.behave_like(Generation.R535)
-
-    assert 0 == client(COMPUTE)[0]["usedGpuMemory"]
-
-
-def test_samples_keep_initial_pids_longer(client: Client, machine: State) -> None:
-    """
-    Until 570 the utilization samples carry initial PIDs while the lists carry the caller's.
-    """
-    holding = machine.processes.put(machine.find("0"), os.getpid(), MIB, host_pid=645_400)
-    holding.work(50)
-    machine.behave_like(Generation.R565)
-
-    assert [os.getpid()] == pids(client)
-    assert [645_400] == pids(client, "nvmlDeviceGetProcessUtilization(card(0), 0)")
-
-
-def test_start_many_and_let_them_die(
-    client: Client, machine: State, start: Callable[..., Any]
-) -> None:
-    """
-    Of several holders exactly the living are listed, in any order of death.
-    """
-    del start
-    holders = [start_holder(machine, MIB) for _ in range(4)]
-    holders[1].kill()
-    holders[1].wait(SECONDS)
-    newcomer = start_holder(machine, MIB)
-    living = {holders[0].pid, holders[2].pid, holders[3].pid, newcomer.pid}
-    listed = set(pids(client))
-    for process in (*holders, newcomer):
-        finish(process)
-
-    assert living == listed
-    assert [] == pids(client)

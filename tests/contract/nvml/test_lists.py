@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpufence.quantity import MIB
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.layout import Action, Lists
 
 if TYPE_CHECKING:
@@ -80,18 +79,6 @@ def test_compute_and_graphics_show_the_same_bytes(client: Client, machine: State
     shown = [client(f"{name}(card(0))") for name in LISTS.values()]
 
     assert shown[0] == shown[1] == shown[2]
-
-
-def test_one_process_on_several_cards(client: Client, machine: State) -> None:
-    """
-    A process is listed on each card it uses, with what it holds there.
-    """
-    machine.processes.put(machine.find("0"), os.getpid(), 100 * MIB)
-    machine.processes.put(machine.find("3"), os.getpid(), 300 * MIB)
-    first, second = client(f"[{COMPUTE}(card(0)), {COMPUTE}(card(3))]")
-
-    assert (os.getpid(), 100 * MIB) == (first[0]["pid"], first[0]["usedGpuMemory"])
-    assert (os.getpid(), 300 * MIB) == (second[0]["pid"], second[0]["usedGpuMemory"])
 
 
 def test_an_empty_probe_succeeds_only_without_processes(client: Client, machine: State) -> None:
@@ -193,26 +180,6 @@ def test_a_wrong_namespace_shows_an_empty_list(client: Client, machine: State) -
     assert 201 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
 
 
-def test_a_wrong_namespace_may_show_a_part(client: Client, machine: State) -> None:
-    """
-    Processes that cannot be seen are left out with success.
-    """
-    put(machine, 3)
-    machine.faults.add(Fault(Action.KEEP, COMPUTE, argument=1))
-
-    assert 1 == len(client(f"{COMPUTE}(card(0))"))
-
-
-def test_memory_may_be_zero(client: Client, machine: State) -> None:
-    """
-    Drivers from 535.113 to 565 show nested callers 0 bytes.
-    """
-    put(machine)
-    machine.faults.add(Fault(Action.ZERO, COMPUTE))
-
-    assert 0 == client(f"{COMPUTE}(card(0))")[0]["usedGpuMemory"]
-
-
 def test_made_up_processes_have_no_proc_entry(client: Client, machine: State) -> None:
     """
     NVML may list PIDs that the system no longer knows.
@@ -233,16 +200,6 @@ def test_managed_memory_shows_on_the_device_only(client: Client, machine: State)
 
     assert 500 * MIB == client(f"{COMPUTE}(card(0))")[0]["usedGpuMemory"]
     assert 5500 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
-
-
-def test_the_device_may_use_more_than_its_processes(client: Client, machine: State) -> None:
-    """
-    Page tables and the like belong to no process.
-    """
-    put(machine)
-    machine.cards[0].extra = 77 * MIB
-
-    assert 177 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
 
 
 @pytest.mark.parametrize(("mode", "count"), [(0, 1), (1, 1), (2, 1), (3, 3)])
@@ -277,16 +234,3 @@ def test_older_cards_blame_the_version_of_the_detail_list(client: Client) -> Non
     call = DETAILS.format(mode=0).replace("card(7)", "card(0)")
 
     assert "NVMLError_ArgumentVersionMismatch" == client.error(call)
-
-
-def test_a_full_card_lists_hundreds(client: Client, machine: State) -> None:
-    """
-    Three hundred processes on one card arrive complete.
-    """
-    place = machine.find("7")
-    for number in range(300):
-        machine.processes.put(place, 1_000_001 + number, 10 * MIB, kept=True)
-    processes = client(f"{COMPUTE}(card(7))")
-
-    assert 300 == len({process["pid"] for process in processes})
-    assert 3_000 * MIB == client("nvmlDeviceGetMemoryInfo(card(7), nvmlMemory_v2).used")

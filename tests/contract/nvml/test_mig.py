@@ -11,8 +11,7 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import MIB
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 
 if TYPE_CHECKING:
     from simulator.nvml.state import State
@@ -39,15 +38,6 @@ def test_the_mode_is_on(client: Client, cut: State) -> None:
     assert cut.cards[CARD].mig
     assert [1, 1] == client(f"nvmlDeviceGetMigMode(card({CARD}))")
     assert 7 == client(f"nvmlDeviceGetMaxMigDeviceCount(card({CARD}))")
-
-
-def test_a_pending_change_shows(client: Client, machine: State) -> None:
-    """
-    A mode that waits for a reset differs from the current one.
-    """
-    machine.cards[CARD].request_mig(on=True)
-
-    assert [0, 1] == client(f"nvmlDeviceGetMigMode(card({CARD}))")
 
 
 def test_the_instances_are_found_by_counting(client: Client, cut: State) -> None:
@@ -108,15 +98,6 @@ def test_an_instance_leads_to_its_card(client: Client, cut: State) -> None:
     )
 
 
-def test_is_it_one_is_a_raw_number(client: Client, cut: State) -> None:
-    """
-    The answer is a ctypes number, which does not equal 1.
-    """
-    assert cut.cards[CARD].instances
-    assert False is client(f"nvmlDeviceIsMigDeviceHandle(instance({CARD}, 0)) == 1")
-    assert True is client(f"bool(nvmlDeviceIsMigDeviceHandle(instance({CARD}, 0)))")
-
-
 def test_an_instance_has_processes_and_memory_of_its_own(client: Client, cut: State) -> None:
     """
     What a process holds on one instance does not show on its sibling.
@@ -147,19 +128,6 @@ def test_the_whole_card_is_for_the_privileged(client: Client, cut: State) -> Non
     assert "NVMLError_NoPermission" == client.error(f"{COMPUTE}(card({CARD}))")
     assert "NVMLError_NoPermission" == client.error(f"{MEMORY}(card({CARD}))")
     assert "NVMLError_NoPermission" == client.error(f"{MEMORY}(card({CARD}), nvmlMemory_v2)")
-
-
-def test_the_privileged_see_the_sum(client: Client, cut: State) -> None:
-    """
-    With privilege the card lists everybody; a process on two instances is one entry.
-    """
-    cut.cards[CARD].allow_mig_monitor(allowed=True)
-    cut.processes.put(cut.find(f"{CARD}:0"), os.getpid(), 500 * MIB)
-    cut.processes.put(cut.find(f"{CARD}:1"), os.getpid(), 300 * MIB)
-    (process,) = client(f"{COMPUTE}(card({CARD}))")
-
-    assert (os.getpid(), 800 * MIB, 1, 0) == tuple(process.values())
-    assert 800 * MIB == client(f"{MEMORY}(card({CARD}), nvmlMemory_v2).used")
 
 
 @pytest.mark.parametrize("handle", [f"card({CARD})", f"instance({CARD}, 0)"])
@@ -196,17 +164,6 @@ def test_a_new_cut_may_reuse_old_handles(client: Client, cut: State) -> None:
 
     assert 9984 * MIB == client(f"{MEMORY}(held).total")
     assert before != client("nvmlDeviceGetUUID(held)")
-
-
-def test_leaving_the_mode_ends_all_instances(client: Client, cut: State) -> None:
-    """
-    Without MIG mode there is a whole card again.
-    """
-    client(f"held = instance({CARD}, 0)")
-    cut.cards[CARD].leave_mig()
-
-    assert "NVMLError_InvalidArgument" == client.error(f"{MEMORY}(held)")
-    assert 40960 * MIB == client(f"{MEMORY}(card({CARD})).total")
 
 
 def test_a_card_in_use_is_not_cut(cut: State) -> None:

@@ -53,41 +53,22 @@ def test_versions_are_text_and_numbers(client: Client) -> None:
     Driver, library and CUDA versions have the forms that programs parse.
     """
     assert "580.95.05" == client("nvmlSystemGetDriverVersion()")
-    assert "13.580.95.05" == client("nvmlSystemGetNVMLVersion()")
     assert [13000, 13000] == client(
         "[nvmlSystemGetCudaDriverVersion(), nvmlSystemGetCudaDriverVersion_v2()]"
     )
 
 
-def test_all_cards_are_counted(client: Client) -> None:
-    """
-    The count is the number of cards in the machine.
-    """
-    assert 8 == client("nvmlDeviceGetCount()")
-
-
 @every_model
 def test_identity(client: Client, machine: State, card: Expected) -> None:
     """
-    A card says its name, UUID, index, minor number and serial number.
+    A card says its name, UUID, index and serial number.
     """
     number = card.index
 
     assert card.name == client(f"nvmlDeviceGetName(card({number}))")
     assert machine.cards[number].uuid == client(f"nvmlDeviceGetUUID(card({number}))")
     assert number == client(f"nvmlDeviceGetIndex(card({number}))")
-    assert number == client(f"nvmlDeviceGetMinorNumber(card({number}))")
     assert re.fullmatch(r"\d{13}", client(f"nvmlDeviceGetSerial(card({number}))"))
-
-
-@every_model
-def test_capability(client: Client, card: Expected) -> None:
-    """
-    A card says its compute capability, from which the context reserve follows.
-    """
-    answer = client(f"nvmlDeviceGetCudaComputeCapability(card({card.index}))")
-
-    assert list(card.capability) == answer
 
 
 @every_model
@@ -101,16 +82,6 @@ def test_pci_info_finds_the_card_again(client: Client, card: Expected) -> None:
     assert card.index == again
     assert card.pci_device == info["pciDeviceId"]
     assert f"0000:{info['bus']:02X}:00.0" == info["busIdLegacy"]
-
-
-@every_model
-def test_uuid_finds_the_card_again(client: Client, machine: State, card: Expected) -> None:
-    """
-    A card's UUID leads back to the same card.
-    """
-    uuid = machine.cards[card.index].uuid
-
-    assert card.index == client(f"nvmlDeviceGetIndex(nvmlDeviceGetHandleByUUID({uuid!r}))")
 
 
 @every_model
@@ -180,27 +151,14 @@ def test_idle_cards_have_no_processes(client: Client, card: Expected) -> None:
 
 
 @every_model
-def test_error_memory_and_persistence(client: Client, machine: State, card: Expected) -> None:
+def test_error_memory_and_persistence(client: Client, card: Expected) -> None:
     """
-    ECC is on, its counters count and persistence mode is on, as in a data centre.
+    No memory error is counted, and persistence mode is on, as in a data centre.
     """
-    machine.cards[card.index].count_ecc_errors(3)
     handle = f"card({card.index})"
 
-    assert [1, 1] == client(f"nvmlDeviceGetEccMode({handle})")
-    assert 3 == client(f"nvmlDeviceGetTotalEccErrors({handle}, 0, 0)")
-    assert 3 == client(f"nvmlDeviceGetMemoryErrorCounter({handle}, 0, 0, 2)")
+    assert 0 == client(f"nvmlDeviceGetTotalEccErrors({handle}, 0, 0)")
     assert 1 == client(f"nvmlDeviceGetPersistenceMode({handle})")
-
-
-@every_model
-def test_event_types_include_critical_errors(client: Client, card: Expected) -> None:
-    """
-    Every card can be watched for XID errors.
-    """
-    types = client(f"nvmlDeviceGetSupportedEventTypes(card({card.index}))")
-
-    assert types & 0x8
 
 
 @every_model
@@ -236,14 +194,3 @@ def test_uuids_are_stable(client: Client, machine: State) -> None:
 
     assert before[:2] == again
     assert not set(other) & set(before)
-
-
-def test_sixteen_cards_fit(client: Client, machine: State) -> None:
-    """
-    A machine holds up to sixteen cards, each with its own UUID and bus.
-    """
-    type(machine).create(machine.path, "16xT4")
-
-    assert 16 == client("nvmlDeviceGetCount()")
-    assert 16 == len(set(client("[nvmlDeviceGetUUID(card(i)) for i in range(16)]")))
-    assert 16 == len(set(client("[nvmlDeviceGetPciInfo(card(i)).busId for i in range(16)]")))

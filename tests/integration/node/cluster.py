@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpufence.errors import GpufenceError
-from simulator.nvml.client import environment
+from simulator.nvml.build import environment
 from tests.support.observing import eventually
 
 if TYPE_CHECKING:

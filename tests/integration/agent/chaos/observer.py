@@ -21,7 +21,7 @@ from tests.integration.agent.chaos.truth import REPORT_MARGIN, SHORT_FLOOR, Hist
 if TYPE_CHECKING:
     from kube import Client, JsonObject
     from simulator.node import SimulatedNode
-    from simulator.nvml.card import Card
+    from simulator.nvml.card import SimulatedCard
     from tests.integration.agent.chaos.truth import Words
 
 LOOK_SECONDS = 0.1
@@ -145,7 +145,7 @@ class Observer:
         spread = len({words.namespace for words in over})
         return spread >= SUSPEND_NAMESPACES and 2 * len(over) > len(watched)
 
-    def _held(self, card: Card, present: dict[int, str]) -> dict[str, int]:
+    def _held(self, card: SimulatedCard, present: dict[int, str]) -> dict[str, int]:
         """
         Add up what each pod's processes hold of a card.
         """

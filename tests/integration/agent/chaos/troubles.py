@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpufence import names
 from gpufence.quantity import MIB
 from kube import core
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.layout import Action
 from tests.integration.agent.chaos.spans import Span
 from tests.integration.agent.chaos.stage import READY_SECONDS, START_PAUSE_SECONDS

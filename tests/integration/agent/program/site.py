@@ -14,7 +14,7 @@ import yaml
 
 from gpufence import names
 from kube import NotFoundError, core
-from simulator.nvml.client import environment
+from simulator.nvml.build import environment
 from tests.integration.node.cluster import Ground, pod, workload
 from tests.support.agent.process import AgentProcess
 from tests.support.observing import eventually

@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from simulator.nvml.client import environment
+from simulator.nvml.build import environment
 from simulator.nvml.state import State
 from tests.support.agent.process import AgentProcess
 from tests.support.observing import eventually

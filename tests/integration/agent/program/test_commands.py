@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cluster.identity import REMEDY
 from gpufence.snapshot import read_snapshot
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from tests.integration.agent.program.site import WITHIN, fenced_pod, place
 from tests.support.observing import eventually
 from tests.support.processes import PATIENCE_SECONDS, inherited

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence import names
-from simulator.nvml.codes import Code
-from simulator.nvml.faults import Fault
+from simulator.nvml.faults import Code, Fault
 from simulator.nvml.layout import Action
 from tests.integration.agent.program.site import (
     OVER,

@@ -68,16 +68,6 @@ def test_faults_come_and_go(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "fault" not in capsys.readouterr().out
 
 
-def test_an_xid_is_posted(path: Path) -> None:
-    """
-    An XID goes to everybody who waits.
-    """
-    run("xid", path, "--card", 1, 79)
-    event = State.open(path)._file.layout.events[0]
-
-    assert (1, 79) == (event.card, event.data)
-
-
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

@@ -5,15 +5,15 @@ Whose a PID is, read so that neither a reused PID nor a process on its way out i
 from __future__ import annotations
 
 import os
+import select
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.model.use import Occupant
-from agent.procfs.cgroup import parse_cgroup
-from agent.procfs.stat import Stat, parse_stat
+from agent.procfs.parse import Stat, parse_cgroup, parse_stat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 PROC: Final = "/proc"
 
@@ -22,6 +22,10 @@ _MOST_BYTES = 256 * 1024  # cgroup v1 has some dozen lines of at most a page eac
 MOST_REMEMBERED: Final = 8192
 """
 Processes whose owners are kept: more than the cards of a node can list.
+"""
+MOST_PINNED: Final = 512
+"""
+Processes held by a file descriptor each, of which many containers may have 1024 open.
 """
 
 
@@ -39,11 +43,13 @@ class Lookup:
         root: Path | str = PROC,
         ticks_per_second: int = 0,
         most_remembered: int = MOST_REMEMBERED,
+        most_pinned: int = MOST_PINNED,
     ) -> None:
         self._root = os.fspath(root)
         self._hertz = ticks_per_second or os.sysconf("SC_CLK_TCK")
         self._most_remembered = most_remembered
         self._known: dict[int, Occupant] = {}
+        self._pins = Pins(most_pinned if _is_of_our_namespace(self._root) else 0)
 
     def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]:
         """
@@ -51,13 +57,17 @@ class Lookup:
         """
         if len(self._known) > self._most_remembered:
             self._known.clear()
-        found = ((pid, self._quickly(pid)) for pid in pids)
-        return {pid: occupant for pid, occupant in found if occupant is not None}
+            self._pins.clear()
+        for pid in self._pins.ended():
+            self._known.pop(pid, None)
+        occupants = ((pid, self._quickly(pid)) for pid in pids)
+        return {pid: occupant for pid, occupant in occupants if occupant is not None}
 
     def look(self, pid: int) -> Occupant | None:
         """
         Return a process as the kernel describes it now; None if it is gone or was replaced.
         """
+        self._pins.release(pid)
         occupant = self._described(pid)
         if occupant is None or occupant.owner is None or occupant.owner.container_id is None:
             self._known.pop(pid, None)
@@ -67,11 +77,18 @@ class Lookup:
 
     def _quickly(self, pid: int) -> Occupant | None:
         known = self._known.get(pid)
-        if known is not None:
-            stat = self._stat(pid)
-            if stat is not None and stat.started_ticks == known.started_ticks:
-                return known
+        if known is not None and (pid in self._pins or self._is_still(known)):
+            return known
         return self.look(pid)
+
+    def _is_still(self, known: Occupant) -> bool:
+        """
+        Return whether a PID is the same process as before. It is pinned first: if it is, its end
+        will be heard of, and nothing need be read again until then.
+        """
+        self._pins.add(known.pid)
+        stat = self._stat(known.pid)
+        return stat is not None and stat.started_ticks == known.started_ticks
 
     def _described(self, pid: int) -> Occupant | None:
         before = self._stat(pid)
@@ -105,12 +122,68 @@ class Lookup:
         except OSError:
             return None
         try:
-            found = chunk = os.read(file, _CHUNK)
-            while len(chunk) == _CHUNK and len(found) <= _MOST_BYTES:
+            content = chunk = os.read(file, _CHUNK)
+            while len(chunk) == _CHUNK and len(content) <= _MOST_BYTES:
                 chunk = os.read(file, _CHUNK)
-                found += chunk
+                content += chunk
         except OSError:
             return None
         finally:
             os.close(file)
-        return None if len(found) > _MOST_BYTES else found.decode(errors="replace")
+        return None if len(content) > _MOST_BYTES else content.decode(errors="replace")
+
+
+class Pins:
+    """
+    Processes held by a pidfd each, so that one call of the kernel tells which of them have ended.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._files: dict[int, int] = {}
+        self._pids: dict[int, int] = {}
+        self._poll = select.poll()
+
+    def __contains__(self, pid: int) -> bool:
+        return pid in self._files
+
+    def add(self, pid: int) -> None:
+        """
+        Pin whoever has this PID now, if there is room and the kernel can.
+        """
+        if len(self._files) >= self._most:
+            return
+        try:
+            file = os.pidfd_open(pid)
+        except OSError:
+            return
+        self._files[pid] = file
+        self._pids[file] = pid
+        self._poll.register(file, select.POLLIN)
+
+    def ended(self) -> list[int]:
+        """
+        Return the PIDs of those that have ended, and release them.
+        """
+        pids = [self._pids[file] for file, _ in self._poll.poll(0)]
+        for pid in pids:
+            self.release(pid)
+        return pids
+
+    def release(self, pid: int) -> None:
+        file = self._files.pop(pid, None)
+        if file is not None:
+            del self._pids[file]
+            self._poll.unregister(file)
+            os.close(file)
+
+    def clear(self) -> None:
+        for pid in list(self._files):
+            self.release(pid)
+
+
+def _is_of_our_namespace(root: str) -> bool:
+    """
+    Return whether PIDs mean the same there as in the calls of this process.
+    """
+    return Path(root, "self").resolve().name == f"{os.getpid()}"

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.use import Owner
-from agent.procfs.cgroup import parse_cgroup
-from agent.procfs.stat import parse_stat
+from agent.procfs.parse import parse_cgroup, parse_stat
 
 uids = st.uuids().map(str) | st.text("0123456789abcdef", min_size=32, max_size=32)
 ids = st.text("0123456789abcdef", min_size=64, max_size=64)

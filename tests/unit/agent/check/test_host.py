@@ -18,7 +18,7 @@ from agent.check.host import (
 )
 from gpufence.findings import Level
 from tests.unit.agent.procfs.test_lookup import OURS
-from tests.unit.agent.procfs.test_stat import line
+from tests.unit.agent.procfs.test_parse import line
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,6 +5,7 @@ Looking processes up in a folder shaped like /proc, and in the true one.
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.model.use import Occupant, Owner
-from agent.procfs.lookup import Lookup
-from tests.unit.agent.procfs.test_cgroup import ID, NEXT, OTHER, UID
-from tests.unit.agent.procfs.test_stat import line
+from agent.procfs.lookup import Lookup, Pins
+from tests.support.observing import eventually
+from tests.unit.agent.procfs.test_parse import ID, NEXT, OTHER, UID, line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 OURS = f"0::/kubepods/pod{UID}/{ID}\n"
@@ -172,6 +174,75 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     (tmp_path / "17" / "cgroup").unlink()
 
     assert {} == lookup.occupants([17])
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """
+    Show a true process of a container in a folder whose PIDs are those of the kernel.
+    """
+    with subprocess.Popen(["sleep", "60"]) as process:
+        folder = tmp_path / f"{process.pid}"
+        folder.mkdir()
+        (tmp_path / "self").symlink_to("/proc/self")
+        (folder / "stat").symlink_to(f"/proc/{process.pid}/stat")
+        (folder / "cgroup").write_text(OURS)
+        yield process
+        process.kill()
+
+
+def test_a_process_met_twice_is_not_read_again(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """
+    A process that is the same at a second look is known until the kernel says that it has ended.
+    """
+    lookup = Lookup(tmp_path)
+    known = [lookup.occupants([sleeper.pid]) for _ in range(2)][-1]
+    (tmp_path / f"{sleeper.pid}" / "stat").unlink()
+
+    assert known == lookup.occupants([sleeper.pid])
+    sleeper.kill()
+    assert eventually(lambda: lookup.occupants([sleeper.pid]) == {})
+
+
+@pytest.mark.parametrize("most", [{"most_pinned": 0}, {"most_remembered": 0}])
+def test_processes_held_are_bounded(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path, most: dict[str, int]
+) -> None:
+    """
+    Where no file descriptor may be held for a process, it is read each time.
+    """
+    lookup = Lookup(tmp_path, **most)
+    before = [lookup.occupants([sleeper.pid]) for _ in range(3)]
+    (tmp_path / f"{sleeper.pid}" / "stat").unlink()
+
+    assert before[0] == before[2]
+    assert {} == lookup.occupants([sleeper.pid])
+
+
+def test_a_look_reads_what_is_held_too(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """
+    Whoever looks asks the kernel, however well a process is known.
+    """
+    lookup = Lookup(tmp_path)
+    for _ in range(2):
+        lookup.occupants([sleeper.pid])
+    (tmp_path / f"{sleeper.pid}" / "cgroup").unlink()
+
+    assert lookup.look(sleeper.pid) is None
+    assert {} == lookup.occupants([sleeper.pid])
+
+
+def test_a_process_that_is_gone_cannot_be_held() -> None:
+    """
+    A PID of nobody is not pinned, and its end is not waited for.
+    """
+    pins = Pins(1)
+    pins.add(2**22)
+
+    assert 2**22 not in pins
+    assert [] == pins.ended()
 
 
 def test_true_proc() -> None:

@@ -1,15 +1,17 @@
 """
-PURE. The pod and the container in /proc/PID/cgroup, whoever wrote the path.
+PURE. What /proc/PID/stat and /proc/PID/cgroup say: which process it is, and whose.
 
-kubelet, systemd, containerd, CRI-O and cri-dockerd each name their level in their own way; the
-agent may see the path from within a cgroup namespace, which cuts its beginning off. What all have
-in common is the pod's UID in one segment and the container's id in a later one. Only the leftmost
-strict match counts: below its own scope a container may name folders as it likes.
+Of the path of a cgroup the pod and the container are read, whoever wrote it: kubelet, systemd,
+containerd, CRI-O and cri-dockerd each name their level in their own way, and the agent may see it
+from within a cgroup namespace, which cuts its beginning off. What all have in common is the pod's
+UID in one segment and the container's id in a later one. Only the leftmost strict match counts:
+below its own scope a container may name folders as it likes.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from agent.model.use import Owner
 
@@ -22,15 +24,41 @@ _DELETED = " (deleted)"
 _NEIGHBOUR = "/../"
 _LINE_FIELDS = 3
 
+_STATE = 0
+_STARTED = 19
+_GONE = frozenset("ZXx")
+
+
+class Stat(NamedTuple):
+    """
+    `started_ticks` counts from the machine's boot; a `gone` process has ended but is still listed.
+    """
+
+    command: str
+    gone: bool
+    started_ticks: int
+
+
+def parse_stat(text: str) -> Stat | None:
+    """
+    Read the line, counting fields from the last parenthesis: a program may be called `a) R (b`.
+    """
+    head, closed, tail = text.rpartition(")")
+    fields = tail.split(None, _STARTED + 1)
+    if not closed or len(fields) <= _STARTED or not fields[_STARTED].isdecimal():
+        return None
+    command = head.partition("(")[2]
+    return Stat(command, fields[_STATE] in _GONE, int(fields[_STARTED]))
+
 
 def parse_cgroup(text: str) -> Owner | None:
     """
     Return whose process this is; None where no line tells, or where two lines disagree.
     """
     # Only "\n" ends a line: the kernel keeps it, and nothing else, out of names of cgroups.
-    found = {owner for line in text.split("\n") if (owner := _of_path(_path_of(line)))}
-    named = {owner for owner in found if owner.pod_uid is not None}
-    return _agreed(named or found)
+    owners = {owner for line in text.split("\n") if (owner := _of_path(_path_of(line)))}
+    named = {owner for owner in owners if owner.pod_uid is not None}
+    return _agreed(named or owners)
 
 
 def _agreed(owners: set[Owner]) -> Owner | None:

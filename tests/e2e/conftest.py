@@ -13,7 +13,7 @@ import pytest
 from simulator.cluster import Cluster
 from simulator.controlplane import Assets
 from simulator.progress import progress_on
-from tests.e2e.site import Site
+from tests.e2e.site import RealSite
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -35,13 +35,13 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def site(cluster: Cluster) -> Site:
+def site(cluster: Cluster) -> Iterator[RealSite]:
     """
     The cluster with gpufence in it, ready to fence.
     """
-    site = Site(cluster)
-    site.install()
-    return site
+    with RealSite(cluster) as made:
+        made.install()
+        yield made
 
 
 @pytest.hookimpl(wrapper=True)
@@ -53,13 +53,13 @@ def pytest_runtest_makereport(
     """
     report = yield
     site = getattr(item, "funcargs", {}).get("site")
-    if report.failed and isinstance(site, Site) and site.cluster.is_running:
+    if report.failed and isinstance(site, RealSite) and site.cluster.is_running:
         report.sections.append(("the cluster", site.diagnosis()))
     return report
 
 
 @pytest.fixture
-def team(site: Site) -> Iterator[str]:
+def team(site: RealSite) -> Iterator[str]:
     """
     A namespace whose pods are fenced.
     """

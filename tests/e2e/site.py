@@ -5,28 +5,24 @@ What the tests do with a cluster: the things a person does with kubectl.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from gpufence import names
+from kube import core
 from simulator.cluster.inside.containers import CTR
+from tests.support.manifests import ROOT
+from tests.support.observing import wait_until
+from tests.support.site import AGENT, WEBHOOK, Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from simulator.cluster import Cluster
 
-ROOT = Path(__file__).resolve().parents[2]
 OVERLAY = str(ROOT / "deploy" / "overlays" / "simulated")
 SYSTEM = ("--namespace", names.SYSTEM_NAMESPACE)
-WEBHOOK, AGENT = "gpufence-webhook", "gpufence-agent"
 PATIENCE_SECONDS = 90.0
-_POLL_SECONDS = 0.3
 
 # An operator's patience is longer than a test's.
 QUICK = (
@@ -38,12 +34,13 @@ QUICK = (
 Json = dict[str, Any]
 
 
-class Site:
+class RealSite(Site):
     """
     A cluster seen by its administrator.
     """
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.kubeconfig, cluster.kubectl)
         self.cluster = cluster
 
     def install(self) -> None:
@@ -62,39 +59,23 @@ class Site:
         """
         return self.cluster.kubectl(*SYSTEM, *arguments).stdout
 
-    def plugin(self, *arguments: str) -> str:
+    def answer(self, *arguments: str) -> str:
         """
         Run `kubectl gpufence` as administrator.
         """
-        done = subprocess.run(
-            [sys.executable, "-m", "kubectl_gpufence", *arguments],
-            env={"KUBECONFIG": str(self.cluster.kubeconfig), "COLUMNS": "200"},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = self.plugin(*arguments, COLUMNS="200")
         assert 0 == done.returncode, done.stdout + done.stderr
         return done.stdout
 
     @contextmanager
-    def namespace(self, mode: str) -> Iterator[str]:
+    def namespace(self, mode: str | None = None, **annotations: str) -> Iterator[str]:
         """
-        Lend a labelled namespace; its deletion is begun and not waited for.
+        Lend a namespace once pods can be made in it.
         """
-        name = f"team-{uuid4().hex[:6]}"
-        self.cluster.kubectl("create", "namespace", name)
-        self.cluster.kubectl("label", "namespace", name, f"{names.MODE}={mode}")
-        path = f"serviceaccount/default --namespace={name}"
-        self.until(lambda: self._exists(*path.split()), f"{name} took pods")
-        try:
+        with super().namespace(mode, **annotations) as name:
+            account = core("namespaces", name, "serviceaccounts", "default")
+            self.until(lambda: self.exists(account), f"{name} took pods")
             yield name
-        finally:
-            self.cluster.kubectl("delete", "namespace", name, "--wait=false")
-
-    def apply(self, *objects: Json) -> None:
-        items = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        self.cluster.kubectl("apply", "-f", "-", stdin=items)
 
     def admitted(self, made: Json) -> Json:
         """
@@ -119,7 +100,7 @@ class Site:
             if "deletionTimestamp" not in pod["metadata"] and (not running or is_ready(pod))
         ]
 
-    def pod(self, namespace: str, app: str) -> Json:
+    def pod_of(self, namespace: str, app: str) -> Json:
         """
         Wait for an application's only pod to run, and return it.
         """
@@ -175,13 +156,7 @@ class Site:
     def until(
         self, ready: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS
     ) -> None:
-        deadline = time.monotonic() + seconds
-        while not ready():
-            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-            time.sleep(_POLL_SECONDS)
-
-    def _exists(self, *arguments: str) -> bool:
-        return self.cluster.kubectl("get", *arguments, check=False).returncode == 0
+        wait_until(ready, f"not within {seconds:.0f} s: {what}", seconds)
 
 
 APP = "app.kubernetes.io/name"

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from gpufence import names
-from tests.e2e.site import Json, Site, notes
+from tests.e2e.site import Json, RealSite, notes
 from tests.e2e.tenants import pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 ROTATION = "rotate-now"
 
 
-def trusted(site: Site) -> str:
+def trusted(site: RealSite) -> str:
     """
     Read whom the API server trusts when it calls the webhook.
     """
@@ -26,7 +26,7 @@ def trusted(site: Site) -> str:
     return str(bundle)
 
 
-def rotation(site: Site) -> Json:
+def rotation(site: RealSite) -> Json:
     """
     Build the daily job, with the word that an operator would type instead of waiting for years.
     """
@@ -37,7 +37,7 @@ def rotation(site: Site) -> Json:
     return job
 
 
-def test_no_admission_suffers_from_a_new_authority(site: Site, team: str) -> None:
+def test_no_admission_suffers_from_a_new_authority(site: RealSite, team: str) -> None:
     """
     While authority and leaf are replaced under its feet, the webhook sees every pod.
     """

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.site import AGENT, SYSTEM, WEBHOOK, Site
+from tests.e2e.site import SYSTEM, RealSite
+from tests.support.site import AGENT, WEBHOOK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -19,7 +20,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("program", [WEBHOOK, AGENT])
-def test_programs_run_as_nobody(site: Site, program: str) -> None:
+def test_programs_run_as_nobody(site: RealSite, program: str) -> None:
     """
     The process has the user of the manifest and no capability.
     """
@@ -32,7 +33,7 @@ def test_programs_run_as_nobody(site: Site, program: str) -> None:
 
 
 @pytest.mark.parametrize("program", [WEBHOOK, AGENT])
-def test_the_root_is_read_only(site: Site, program: str) -> None:
+def test_the_root_is_read_only(site: RealSite, program: str) -> None:
     """
     Not even a temporary file can be made.
     """
@@ -43,7 +44,7 @@ def test_the_root_is_read_only(site: Site, program: str) -> None:
 
 
 @pytest.mark.parametrize("program", [WEBHOOK, AGENT])
-def test_an_image_is_for_one_program(site: Site, program: str) -> None:
+def test_an_image_is_for_one_program(site: RealSite, program: str) -> None:
     """
     Neither other programs, nor their libraries, nor installers are in it.
     """

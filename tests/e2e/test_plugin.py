@@ -11,20 +11,20 @@ import pytest
 from tests.e2e.tenants import deployment
 
 if TYPE_CHECKING:
-    from tests.e2e.site import Site
+    from tests.e2e.site import RealSite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
-def test_declared_told_and_measured_side_by_side(site: Site, team: str) -> None:
+def test_declared_told_and_measured_side_by_side(site: RealSite, team: str) -> None:
     """
     One line tells a pod's limit, what its framework was told, and what it really holds.
     """
     site.apply(deployment(team, "trainer", "hold 1Gi"))
-    name = site.pod(team, "trainer")["metadata"]["name"]
+    name = site.pod_of(team, "trainer")["metadata"]["name"]
 
     def shown() -> list[str]:
-        lines = site.plugin("top", "--namespace", team).splitlines()
+        lines = site.answer("top", "--namespace", team).splitlines()
         return next((line.split() for line in lines if name in line), [])
 
     site.until(lambda: "1024Mi" in shown(), "the pod's use was measured")
@@ -34,24 +34,24 @@ def test_declared_told_and_measured_side_by_side(site: Site, team: str) -> None:
     assert "within" == verdict
 
 
-def test_a_pod_is_explained(site: Site, team: str) -> None:
+def test_a_pod_is_explained(site: RealSite, team: str) -> None:
     """
     The sums behind a pod's values can be read.
     """
     site.apply(deployment(team, "trainer"))
-    name = site.pod(team, "trainer")["metadata"]["name"]
+    name = site.pod_of(team, "trainer")["metadata"]["name"]
 
-    explained = site.plugin("explain", "--namespace", team, name)
+    explained = site.answer("explain", "--namespace", team, name)
 
     assert "asks for 3 aliyun.com/gpu-mem" in explained
     assert "PYTORCH_ALLOC_CONF" in explained
     assert "per_process_memory_fraction:0.140000" in explained
 
 
-def test_a_healthy_installation_has_nothing_wrong(site: Site) -> None:
+def test_a_healthy_installation_has_nothing_wrong(site: RealSite) -> None:
     """
     The check-up of everything finds no fault.
     """
-    verdict = site.plugin("doctor").splitlines()[-1]
+    verdict = site.answer("doctor").splitlines()[-1]
 
     assert verdict == "all is well" or verdict.startswith("nothing is wrong")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.site import AGENT, SYSTEM, Site
+from tests.e2e.site import SYSTEM, RealSite
 from tests.e2e.tenants import pod
+from tests.support.site import AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,7 @@ NOWHERE = ""
 
 
 @pytest.fixture
-def elsewhere(site: Site) -> Iterator[str]:
+def elsewhere(site: RealSite) -> Iterator[str]:
     """
     Another node, of which only the API server knows.
     """
@@ -33,7 +34,7 @@ def elsewhere(site: Site) -> Iterator[str]:
 
 
 @pytest.fixture
-def token(site: Site) -> str:
+def token(site: RealSite) -> str:
     """
     A token such as the running agent holds: bound to its pod, and thereby to its node.
     """
@@ -42,7 +43,7 @@ def token(site: Site) -> str:
     return site.system("create", "token", AGENT, *bound).strip()
 
 
-def evict(site: Site, token: str, where: str, name: str, node: str) -> CompletedProcess[str]:
+def evict(site: RealSite, token: str, where: str, name: str, node: str) -> CompletedProcess[str]:
     """
     Ask for an eviction, all but carried out, with an agent's token and in the name of a node.
     """
@@ -65,12 +66,12 @@ def evict(site: Site, token: str, where: str, name: str, node: str) -> Completed
     )
 
 
-def test_an_agent_evicts_as_its_own_node(site: Site, team: str, token: str) -> None:
+def test_an_agent_evicts_as_its_own_node(site: RealSite, team: str, token: str) -> None:
     """
     In the name of the node on which its pod runs an agent may evict that node's pods.
     """
     site.apply(pod(team, "near"))
-    site.pod(team, "near")
+    site.pod_of(team, "near")
 
     done = evict(site, token, team, "near", site.cluster.node)
 
@@ -79,7 +80,7 @@ def test_an_agent_evicts_as_its_own_node(site: Site, team: str, token: str) -> N
 
 @pytest.mark.parametrize("node", ["gpu-1", ELSEWHERE, NOWHERE], ids=["own", "other", "no-node"])
 def test_an_agent_cannot_evict_elsewhere(
-    site: Site, team: str, token: str, elsewhere: str, node: str
+    site: RealSite, team: str, token: str, elsewhere: str, node: str
 ) -> None:
     """
     A pod of another node is out of an agent's reach, in whosever name it asks.
@@ -94,11 +95,11 @@ def test_an_agent_cannot_evict_elsewhere(
     assert 0 != done.returncode
 
 
-def test_an_agent_without_a_node_cannot_evict(site: Site, team: str, token: str) -> None:
+def test_an_agent_without_a_node_cannot_evict(site: RealSite, team: str, token: str) -> None:
     """
     As itself an agent may not even evict the pods of its own node.
     """
     site.apply(pod(team, "near"))
-    site.pod(team, "near")
+    site.pod_of(team, "near")
 
     assert "forbidden" in evict(site, token, team, "near", NOWHERE).stderr.lower()

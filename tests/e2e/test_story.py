@@ -7,8 +7,9 @@ from __future__ import annotations
 import pytest
 
 from gpufence import names
-from tests.e2e.site import AGENT, SYSTEM, WEBHOOK, Site, notes, restarts
+from tests.e2e.site import SYSTEM, RealSite, notes, restarts
 from tests.e2e.tenants import deployment, pod
+from tests.support.site import AGENT, WEBHOOK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -18,13 +19,13 @@ ALLOWANCE = 3 * 2**30 * 7 // 10
 FRACTION = "0.140000"
 
 
-def test_values_are_exact_in_the_environment(site: Site, team: str) -> None:
+def test_values_are_exact_in_the_environment(site: RealSite, team: str) -> None:
     """
     A container starts with the values for the card of the node that its pod was bound to.
     """
     site.apply(deployment(team, "trainer"))
 
-    found = site.environment(site.pod(team, "trainer"))
+    found = site.environment(site.pod_of(team, "trainer"))
 
     assert {
         "PYTORCH_ALLOC_CONF": f"per_process_memory_fraction:{FRACTION}",
@@ -39,7 +40,7 @@ def test_values_are_exact_in_the_environment(site: Site, team: str) -> None:
     }.items() <= found.items()
 
 
-def test_a_framework_stays_within_its_limit(site: Site, team: str) -> None:
+def test_a_framework_stays_within_its_limit(site: RealSite, team: str) -> None:
     """
     A PyTorch that wants more than its pod may have runs out of memory at its own cap.
     """
@@ -54,7 +55,7 @@ def test_a_framework_stays_within_its_limit(site: Site, team: str) -> None:
     assert [] == site.events(team, EVICTED)
 
 
-def test_a_violator_is_evicted_and_replaced(site: Site, team: str) -> None:
+def test_a_violator_is_evicted_and_replaced(site: RealSite, team: str) -> None:
     """
     A pod that takes more than its limit goes, explained; its successor is told its limit, too.
     """
@@ -62,10 +63,10 @@ def test_a_violator_is_evicted_and_replaced(site: Site, team: str) -> None:
         deployment(team, "modest", "hold 2Gi"),
         deployment(team, "greedy", "hold 1Gi; after 2s grow 1Gi/s to 5Gi"),
     )
-    modest, greedy = site.pod(team, "modest"), site.pod(team, "greedy")
+    modest, greedy = site.pod_of(team, "modest"), site.pod_of(team, "greedy")
 
     site.until(lambda: bool(site.events(team, EVICTED)), "somebody was evicted")
-    successor = site.pod(team, "greedy")
+    successor = site.pod_of(team, "greedy")
 
     (event,) = site.events(team, EVICTED)
     assert greedy["metadata"]["uid"] == event["involvedObject"]["uid"]
@@ -74,10 +75,10 @@ def test_a_violator_is_evicted_and_replaced(site: Site, team: str) -> None:
     assert greedy["metadata"]["uid"] != successor["metadata"]["uid"]
     assert "yes" == notes(successor)[names.INJECTED]
     assert FRACTION == site.environment(successor)["GPUFENCE_MEMORY_FRACTION"]
-    assert modest["metadata"]["uid"] == site.pod(team, "modest")["metadata"]["uid"]
+    assert modest["metadata"]["uid"] == site.pod_of(team, "modest")["metadata"]["uid"]
 
 
-def test_the_owner_is_told_of_an_eviction(site: Site, team: str) -> None:
+def test_the_owner_is_told_of_an_eviction(site: RealSite, team: str) -> None:
     """
     The event can be read at the ReplicaSet, which is still there when the pod is not.
     """
@@ -89,20 +90,20 @@ def test_the_owner_is_told_of_an_eviction(site: Site, team: str) -> None:
     assert event["involvedObject"]["name"].startswith("greedy-")
 
 
-def test_nobody_is_touched_without_a_label(site: Site) -> None:
+def test_nobody_is_touched_without_a_label(site: RealSite) -> None:
     """
     A pod in a namespace without a mode keeps its environment, and its memory, however much.
     """
     with site.namespace("observe") as name:
         site.cluster.kubectl("label", "namespace", name, f"{names.MODE}-")
         site.apply(deployment(name, "stranger", "hold 5Gi"))
-        stranger = site.pod(name, "stranger")
+        stranger = site.pod_of(name, "stranger")
 
         assert "PYTORCH_ALLOC_CONF" not in site.environment(stranger)
         assert {} == notes(stranger)
 
 
-def test_pods_are_made_while_the_webhook_is_away(site: Site, team: str) -> None:
+def test_pods_are_made_while_the_webhook_is_away(site: RealSite, team: str) -> None:
     """
     Without a webhook pods start all the same, and say by what they lack that nobody saw them.
     """
@@ -111,13 +112,13 @@ def test_pods_are_made_while_the_webhook_is_away(site: Site, team: str) -> None:
     try:
         site.apply(deployment(team, "early"))
 
-        assert names.INJECTED not in notes(site.pod(team, "early"))
+        assert names.INJECTED not in notes(site.pod_of(team, "early"))
     finally:
         site.system("scale", f"deployment/{WEBHOOK}", "--replicas=2")
         site.system("rollout", "status", f"deployment/{WEBHOOK}", "--timeout=100s")
 
 
-def test_a_killed_webhook_heals(site: Site, team: str) -> None:
+def test_a_killed_webhook_heals(site: RealSite, team: str) -> None:
     """
     Both replicas are killed, start again by themselves, and write limits as before.
     """
@@ -136,12 +137,12 @@ def test_a_killed_webhook_heals(site: Site, team: str) -> None:
     assert "yes" == notes(site.admitted(pod(team, "late")))[names.INJECTED]
 
 
-def test_a_killed_agent_heals(site: Site, team: str) -> None:
+def test_a_killed_agent_heals(site: RealSite, team: str) -> None:
     """
     The agent is killed, starts again by itself, and evicts whoever takes too much.
     """
     site.apply(deployment(team, "modest", "hold 2Gi"))
-    modest = site.pod(team, "modest")
+    modest = site.pod_of(team, "modest")
     (before,) = site.pods(SYSTEM[1], AGENT)
     site.kill(before)
 
@@ -152,4 +153,4 @@ def test_a_killed_agent_heals(site: Site, team: str) -> None:
     site.apply(deployment(team, "greedy", "hold 5Gi"))
     site.until(lambda: bool(site.events(team, EVICTED)), "the violator was evicted")
 
-    assert modest["metadata"]["uid"] == site.pod(team, "modest")["metadata"]["uid"]
+    assert modest["metadata"]["uid"] == site.pod_of(team, "modest")["metadata"]["uid"]

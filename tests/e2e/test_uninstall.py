@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence import names
-from tests.e2e.site import OVERLAY, Json, Site, notes
+from tests.e2e.site import OVERLAY, Json, RealSite, notes
 from tests.e2e.tenants import deployment, pod
 
 if TYPE_CHECKING:
@@ -28,18 +28,18 @@ class Without:
     A cluster that had gpufence, and a pod that it fenced.
     """
 
-    site: Site
+    site: RealSite
     tenant: Json
 
 
 @pytest.fixture(scope="module")
-def without(site: Site) -> Iterator[Without]:
+def without(site: RealSite) -> Iterator[Without]:
     """
     The cluster after the manual's command; at the end everything is installed again.
     """
     with site.namespace("evict") as team:
         site.apply(deployment(team, "trainer"))
-        tenant = site.pod(team, "trainer")
+        tenant = site.pod_of(team, "trainer")
         site.cluster.kubectl("delete", "-k", OVERLAY, "--timeout=100s")
         try:
             yield Without(site, tenant)
@@ -47,7 +47,7 @@ def without(site: Site) -> Iterator[Without]:
             site.install()
 
 
-def everything(site: Site) -> set[str]:
+def everything(site: RealSite) -> set[str]:
     """
     Name every object of the cluster that the API server lists.
     """
@@ -73,8 +73,8 @@ def test_tenants_run_on(without: Without) -> None:
     """
     tenant = without.tenant["metadata"]
 
-    assert tenant["uid"] == without.site.pod(tenant["namespace"], "trainer")["metadata"]["uid"]
-    assert "yes" == notes(without.site.pod(tenant["namespace"], "trainer"))[names.INJECTED]
+    assert tenant["uid"] == without.site.pod_of(tenant["namespace"], "trainer")["metadata"]["uid"]
+    assert "yes" == notes(without.site.pod_of(tenant["namespace"], "trainer"))[names.INJECTED]
 
 
 def test_new_pods_are_left_alone(without: Without) -> None:

@@ -59,5 +59,16 @@ def pod_spec(workload: dict[str, Any]) -> dict[str, Any]:
     return dict(spec["template"]["spec"])
 
 
+def moved(item: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """
+    Put an object into another namespace, as kustomize does.
+    """
+    if not item["kind"].startswith("Cluster"):
+        item["metadata"]["namespace"] = namespace
+    for subject in item.get("subjects", []):
+        subject["namespace"] = namespace
+    return item
+
+
 def components() -> list[str]:
     return sorted(path.name for path in COMPONENTS.iterdir() if path.is_dir())

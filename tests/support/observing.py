@@ -7,13 +7,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.1
 
 
-def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
+def wait_until(
+    condition: Callable[[], object], what: object = "", seconds: float = PATIENCE_SECONDS
+) -> None:
     """
-    Wait, within bounds, until the condition holds; tell whether it did.
+    Wait until the condition holds, and say what did not become so.
+    """
+    assert eventually(condition, seconds), what or "it never became so"
+
+
+def eventually(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> bool:
+    """
+    Wait, within bounds, until the condition holds; return whether it did.
 
     Many a condition starts a program, so it is looked at less often the longer it takes.
     """

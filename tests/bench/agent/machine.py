@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpufence import names
 from gpufence.quantity import MIB
-from kube import ClientSettings, PatchType, connect, core
+from kube import PatchType, core
 from simulator.controlplane import Assets, ControlPlane
 from simulator.node.cgroup import cgroup_line
 from simulator.node.pod import read_pod
@@ -24,8 +24,9 @@ from simulator.nvml.processes import CardPlace
 from simulator.nvml.state import State
 from simulator.progress import progress_on
 from tests.bench.webhook import sample
-from tests.integration.agent.cluster.site import ACCOUNT, Site
 from tests.support.agent.process import AgentProcess
+from tests.support.objects import agent_pod, namespace
+from tests.support.site import AGENT, PlaneSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +134,7 @@ class Machine:
         """
         token = self.folder / "token"
         token.write_text(
-            self.plane.service_account_token(names.SYSTEM_NAMESPACE, ACCOUNT, pod="agent")
+            self.plane.service_account_token(names.SYSTEM_NAMESPACE, AGENT, pod="agent")
         )
         access = (self.plane.url, str(self.plane.ca_file), str(token))
         said = {
@@ -154,15 +155,17 @@ def machine(folder: Path) -> Iterator[Machine]:
     assets = Assets.from_environment(os.environ)
     with ExitStack() as undo:
         plane = undo.enter_context(ControlPlane.start(assets, progress=progress))
-        client = undo.enter_context(connect(ClientSettings(kubeconfig=str(plane.kubeconfig()))))
+        site = undo.enter_context(PlaneSite(plane))
+        client = site.admin
         for name, mode in ((names.SYSTEM_NAMESPACE, ""), (EVICTING, "evict"), (CAPPING, "cap")):
-            labels = {names.MODE: mode} if mode else {}
-            client.post(core("namespaces"), {"metadata": {"name": name, "labels": labels}})
-        Site(plane, folder, client, names.SYSTEM_NAMESPACE, NODE).install()
+            client.post(core("namespaces"), namespace(name, mode or None))
+        site.apply(*site.shipped("agent"))
+        site.set_policy("evict")
+        client.post(core("nodes"), {"metadata": {"name": NODE}})
         offered = {names.GPUSHARE_MEMORY: f"{CARDS * CARD_GIB}", names.GPUSHARE_COUNT: f"{CARDS}"}
         status = {"status": {"capacity": offered, "allocatable": offered}}
         client.patch(core("nodes", NODE, "status"), status, PatchType.MERGE)
-        client.post(core("namespaces", names.SYSTEM_NAMESPACE, "pods"), _agent())
+        client.post(core("namespaces", names.SYSTEM_NAMESPACE, "pods"), agent_pod("agent", NODE))
         state = State.create(folder / "cards", f"{CARDS}xA100-{CARD_GIB}")
         made = Machine(plane, client, state, folder, ProcRoot(folder / "proc"))
         undo.callback(made.end)
@@ -191,15 +194,6 @@ def _running(container: str) -> dict[str, Any]:
         "containerID": f"containerd://{container}",
     }
     return {"status": {"phase": "Running", "containerStatuses": [said]}}
-
-
-def _agent() -> dict[str, Any]:
-    spec = {
-        "containers": [{"name": "agent", "image": "gpufence-agent"}],
-        "nodeName": NODE,
-        "serviceAccountName": ACCOUNT,
-    }
-    return {"metadata": {"name": "agent"}, "spec": spec}
 
 
 def crowd(node: Machine, pods: int, per_card: int, memory: int = 300 * MIB) -> list[Tenant]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from simulator.controlplane import Assets, ControlPlane
 from simulator.progress import progress_on
 from tests.bench._figures import Figure, at_most, percentile
-from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
-from tests.integration.webhook.site import Site
+from tests.support import objects
+from tests.support.webhook_site import WebhookSite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,26 +34,25 @@ def measure(folder: Path, authority: Authority) -> list[Figure]:
         Assets.from_environment(os.environ), progress=progress_on(sys.stderr)
     ) as plane:
         folder.mkdir()
-        site = Site(plane, authority, folder)
-        site.install()
-        with (
-            site.webhook() as webhook,
-            site.known_nodes(webhook, (NODE, 15, T4)),
-            site.namespace("cap") as name,
-            site.calling(webhook.port, lambda: calls(webhook)),
-        ):
-            seen = []
-            for number in range(PODS):
-                made = site.create(name, objects.gpu_pod(f"pod-{number}"))
-                began = time.perf_counter()
-                site.bind(name, made, NODE)
-                seen.append((time.perf_counter() - began) * 1000)
-            ours = [
-                float(line["milliseconds"])
-                for line in webhook.lines
-                if line.get("hook") == "bindings" and line.get("result") == "exact"
-            ]
-        site.client.close()
+        with WebhookSite(plane, authority, folder) as site:
+            site.install()
+            with (
+                site.webhook() as webhook,
+                site.known_nodes(webhook, (NODE, 15, T4)),
+                site.namespace("cap") as name,
+                site.calling(webhook.port, lambda: calls(webhook)),
+            ):
+                seen = []
+                for number in range(PODS):
+                    made = site.create(name, objects.gpu_pod(f"pod-{number}"))
+                    began = time.perf_counter()
+                    site.bind(name, made, NODE)
+                    seen.append((time.perf_counter() - began) * 1000)
+                ours = [
+                    float(line["milliseconds"])
+                    for line in webhook.lines
+                    if line.get("hook") == "bindings" and line.get("result") == "exact"
+                ]
     if len(ours) != PODS:
         raise RuntimeError(f"{len(ours)} of {PODS} bindings were made exact")
     return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.certs.site import Site
+from tests.integration.certs.site import CertsSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def site(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Site]:
-    made = Site(control_plane, namespace, tmp_path)
-    try:
-        made.install()
-        yield made
-    finally:
-        made.remove()
+def site(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[CertsSite]:
+    with CertsSite(control_plane, namespace, tmp_path) as made:
+        try:
+            made.install()
+            yield made
+        finally:
+            made.remove()

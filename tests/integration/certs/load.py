@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpufence.names import INJECTED
 from kube import KubeError, core
-from tests.integration.webhook.objects import gpu_pod
+from tests.support.objects import gpu_pod
 from tests.support.threads import Beside
 
 if TYPE_CHECKING:

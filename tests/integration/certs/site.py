@@ -19,10 +19,10 @@ from certs.bundle import read_bundle
 from certs.facts import look_at
 from certs.material import Pair, ServiceNames
 from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
-from kube import Client, ClientSettings, NotFoundError, PatchType, connect, core, group
+from kube import PatchType, core, group
 from tests.integration.certs.proxy import Proxy
-from tests.manifests.certs.objects import manifests
-from tests.manifests.webhook.objects import manifest as webhook_manifest
+from tests.support import manifests
+from tests.support.site import CERTS, PATIENCE_SECONDS, RIGHTS, PlaneSite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,25 +32,20 @@ if TYPE_CHECKING:
     from certs.material import Stored
     from simulator.controlplane import ControlPlane
 
-PROGRAM = "gpufence-certs"
-PROGRAM_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"
 CONFIGURATION = group(
     "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", WEBHOOK_CONFIGURATION
 )
-APPLIED = ("ServiceAccount", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 
-class Site:
+class CertsSite(PlaneSite):
     """
     The manifests in a namespace of its own; the program runs with exactly the rights they grant.
     """
 
     def __init__(self, plane: ControlPlane, namespace: str, folder: Path) -> None:
-        self.plane = plane
-        self.namespace = namespace
+        super().__init__(plane, namespace)
         self.folder = folder
-        self.client: Client = connect(ClientSettings(kubeconfig=str(plane.kubeconfig())))
         self.names = ServiceNames(WEBHOOK_SERVICE, namespace, (LOOPBACK,))
         self._kubeconfigs = 0
 
@@ -58,24 +53,20 @@ class Site:
         """
         Apply the manifests, with a URL of this machine in place of the Service, and patience.
         """
-        items = [item for item in manifests() if item["kind"] in APPLIED]
-        item = webhook_manifest("MutatingWebhookConfiguration", WEBHOOK_CONFIGURATION)
+        item = manifests.found("MutatingWebhookConfiguration", WEBHOOK_CONFIGURATION)
         for hook in item["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]
             hook["clientConfig"] = {"url": f"https://{LOOPBACK}:9{path}"}
             hook["timeoutSeconds"] = 30  # what a busy machine takes is not what is lost here
-        items = [*(_moved(each, self.namespace) for each in items), item]
-        both = {"apiVersion": "v1", "kind": "List", "items": items}
-        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(both))
-        token = self.plane.service_account_token(self.namespace, PROGRAM)
-        self.token = token
-        self.kubeconfig = self.plane.token_kubeconfig(f"certs-{self.namespace}", token)
+        self.apply(*self.shipped("certs", RIGHTS | {"Secret"}), item)
+        self.token = self.plane.service_account_token(self.system, CERTS)
+        self.kubeconfig_of_program = self.kubeconfig_of(CERTS, self.token)
 
     def aim(self, host: str, port: int) -> None:
         """
         Let the API server find the webhook on a port of this machine; bundles stay.
         """
-        hooks = self.client.get(CONFIGURATION)["webhooks"]
+        hooks = self.admin.get(CONFIGURATION)["webhooks"]
         changes = [
             {
                 "op": "replace",
@@ -84,15 +75,10 @@ class Site:
             }
             for at, hook in enumerate(hooks)
         ]
-        self.client.patch(CONFIGURATION, changes)
+        self.admin.patch(CONFIGURATION, changes)
 
     def remove(self) -> None:
-        try:
-            self.client.delete(CONFIGURATION)
-        except NotFoundError:
-            pass
-        finally:
-            self.client.close()
+        self.drop(CONFIGURATION)
 
     def start(
         self, *arguments: str, kubeconfig: Path | None = None, **settings: str
@@ -103,8 +89,8 @@ class Site:
         environment = {
             **{key: text for key, text in os.environ.items() if key.startswith("COVERAGE_")},
             "PATH": os.environ["PATH"],
-            "KUBECONFIG": str(kubeconfig or self.kubeconfig),
-            "GPUFENCE_NAMESPACE": self.namespace,
+            "KUBECONFIG": str(kubeconfig or self.kubeconfig_of_program),
+            "GPUFENCE_NAMESPACE": self.system,
             "GPUFENCE_CERTS_ADDRESSES": LOOPBACK,
             "GPUFENCE_CERTS_SETTLE_SECONDS": "0.5",
             "GPUFENCE_CERTS_WAIT_SECONDS": "20",
@@ -124,7 +110,7 @@ class Site:
         Run the program to its end and return what it said.
         """
         process = self.start(*arguments, **given)
-        said, _ = process.communicate(timeout=PROGRAM_SECONDS)
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
         assert code == process.returncode, said
         return said
 
@@ -143,13 +129,13 @@ class Site:
         with self._proxy(after) as proxy:
             process = self.start(*arguments, kubeconfig=self._to(proxy))
             processes.append(process)
-            said, _ = process.communicate(timeout=PROGRAM_SECONDS)
+            said, _ = process.communicate(timeout=PATIENCE_SECONDS)
             killed = len(proxy.writes) == write
             assert (-signal.SIGKILL if killed else 0) == process.returncode, said
             return list(proxy.writes)
 
     def secret(self, name: str) -> dict[str, bytes]:
-        item = self.client.get(self.path(name))
+        item = self.admin.get(self.path(name))
         return {key: base64.b64decode(text) for key, text in (item.get("data") or {}).items()}
 
     def put(self, name: str, **data: bytes | None) -> None:
@@ -160,10 +146,10 @@ class Site:
             key.replace("_", "."): None if value is None else base64.b64encode(value).decode()
             for key, value in data.items()
         }
-        self.client.patch(self.path(name), {"data": changed}, PatchType.MERGE)
+        self.admin.patch(self.path(name), {"data": changed}, PatchType.MERGE)
 
     def path(self, name: str) -> str:
-        return core("namespaces", self.namespace, "secrets", name)
+        return core("namespaces", self.system, "secrets", name)
 
     def authority(self) -> Pair:
         data = self.secret(CA_SECRET)
@@ -177,7 +163,7 @@ class Site:
         return look_at(self.authority(), self.leaf(), self.secret(TLS_SECRET).get("ca.crt", b""))
 
     def bundles(self) -> list[Bundle]:
-        hooks = self.client.get(CONFIGURATION)["webhooks"]
+        hooks = self.admin.get(CONFIGURATION)["webhooks"]
         return [
             read_bundle(base64.b64decode(hook["clientConfig"].get("caBundle", "")))
             for hook in hooks
@@ -188,7 +174,7 @@ class Site:
         Return the versions of all three objects: they change with every write.
         """
         paths = (self.path(CA_SECRET), self.path(TLS_SECRET), CONFIGURATION)
-        return [str(self.client.get(path)["metadata"]["resourceVersion"]) for path in paths]
+        return [str(self.admin.get(path)["metadata"]["resourceVersion"]) for path in paths]
 
     @contextmanager
     def _proxy(self, after: Callable[[int], bool]) -> Iterator[Proxy]:
@@ -210,14 +196,3 @@ class Site:
         }
         path.write_text(json.dumps(said), encoding="utf-8")
         return path
-
-
-def _moved(item: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """
-    Put an object of the manifests into another namespace, as kustomize does.
-    """
-    if not item["kind"].startswith("Cluster"):
-        item["metadata"]["namespace"] = namespace
-    for subject in item.get("subjects", []):
-        subject["namespace"] = namespace
-    return item

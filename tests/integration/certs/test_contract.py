@@ -17,7 +17,7 @@ from tests.support.certs.fakes import installed
 if TYPE_CHECKING:
     from certs.ports import Api
     from kube import JsonObject
-    from tests.integration.certs.site import Site
+    from tests.integration.certs.site import CertsSite
 
 SIDES = ("memory", "real")
 
@@ -54,8 +54,8 @@ class Side:
 def side(request: pytest.FixtureRequest) -> Side:
     if request.param == "memory":
         return Side(installed(), NAMES.namespace)
-    site: Site = request.getfixturevalue("site")
-    return Side(site.client, site.namespace)
+    site: CertsSite = request.getfixturevalue("site")
+    return Side(site.admin, site.system)
 
 
 def test_an_absent_object_is_not_found(side: Side) -> None:

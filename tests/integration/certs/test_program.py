@@ -18,20 +18,21 @@ from certs.material import DAY, ServiceNames
 from certs.renewal import Keep, decide
 from gpufence.names import CA_SECRET, TLS_SECRET
 from kube import ClientSettings, ForbiddenError, connect, core, group
-from tests.integration.certs.site import CONFIGURATION, PROGRAM_SECONDS
+from tests.integration.certs.site import CONFIGURATION
+from tests.support.site import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from certs.material import Pair
-    from tests.integration.certs.site import Site
+    from tests.integration.certs.site import CertsSite
 
 
 def encoded(ca: Pair) -> str:
     return base64.b64encode(ca.certificate).decode()
 
 
-def assert_in_order(site: Site) -> None:
+def assert_in_order(site: CertsSite) -> None:
     """
     One CA, one leaf, one bundle.
     """
@@ -39,7 +40,7 @@ def assert_in_order(site: Site) -> None:
     assert {normal(site.authority().certificate)} == {bundle.ours for bundle in site.bundles()}
 
 
-def test_ensure_installs_from_nothing(site: Site) -> None:
+def test_ensure_installs_from_nothing(site: CertsSite) -> None:
     """
     With no more rights than the manifests grant, one run makes CA, bundle and leaf.
     """
@@ -50,7 +51,7 @@ def test_ensure_installs_from_nothing(site: Site) -> None:
     assert "new leaf: it is missing" in said
 
 
-def test_a_second_run_writes_nothing(site: Site) -> None:
+def test_a_second_run_writes_nothing(site: CertsSite) -> None:
     """
     A run where all is well leaves every object's version as it was.
     """
@@ -62,7 +63,7 @@ def test_a_second_run_writes_nothing(site: Site) -> None:
     assert "gpufence-certs: nothing to do\n" == said
 
 
-def test_applying_the_manifests_again_keeps_everything(site: Site) -> None:
+def test_applying_the_manifests_again_keeps_everything(site: CertsSite) -> None:
     """
     An upgrade that applies the same manifests empties neither Secrets nor bundles.
     """
@@ -72,12 +73,12 @@ def test_applying_the_manifests_again_keeps_everything(site: Site) -> None:
     assert_in_order(site)
 
 
-def test_ten_runs_at_once_agree(site: Site) -> None:
+def test_ten_runs_at_once_agree(site: CertsSite) -> None:
     """
     Ten runs that start together from nothing end in one CA, one leaf and one bundle.
     """
     processes = [site.start("ensure") for _ in range(10)]
-    said = [process.communicate(timeout=PROGRAM_SECONDS)[0] for process in processes]
+    said = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in processes]
 
     assert [0] * 10 == [process.returncode for process in processes], said
     assert 1 == sum("new CA:" in text for text in said)
@@ -86,14 +87,14 @@ def test_ten_runs_at_once_agree(site: Site) -> None:
 
 
 @pytest.mark.soak
-def test_ten_rotations_at_once_agree(site: Site) -> None:
+def test_ten_rotations_at_once_agree(site: CertsSite) -> None:
     """
     Ten rotations of the CA that start together replace it, and end in one that is trusted.
     """
     site.run("ensure")
     before = site.authority()
     processes = [site.start("rotate", "--ca", GPUFENCE_CERTS_WAIT_SECONDS="0") for _ in range(10)]
-    said = [process.communicate(timeout=PROGRAM_SECONDS)[0] for process in processes]
+    said = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in processes]
 
     assert [0] * 10 == [process.returncode for process in processes], said
     assert before != site.authority()
@@ -101,14 +102,14 @@ def test_ten_rotations_at_once_agree(site: Site) -> None:
     assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
 
 
-def test_the_program_reads_no_other_secret(site: Site) -> None:
+def test_the_program_reads_no_other_secret(site: CertsSite) -> None:
     """
     The account of the manifests cannot read, list or create any Secret but its two.
     """
-    secrets = core("namespaces", site.namespace, "secrets")
+    secrets = core("namespaces", site.system, "secrets")
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}}
-    site.client.post(secrets, other)
-    with connect(ClientSettings(kubeconfig=str(site.kubeconfig))) as client:
+    site.admin.post(secrets, other)
+    with connect(ClientSettings(kubeconfig=str(site.kubeconfig_of_program))) as client:
         client.get(f"{secrets}/{CA_SECRET}")
         attempts = (
             partial(client.get, f"{secrets}/other"),
@@ -122,14 +123,14 @@ def test_the_program_reads_no_other_secret(site: Site) -> None:
                 attempt()
 
 
-def test_a_deleted_secret_is_asked_for(site: Site) -> None:
+def test_a_deleted_secret_is_asked_for(site: CertsSite) -> None:
     """
     Where a Secret is gone the run ends with its name and the remedy, since it may not create it.
     """
-    site.client.delete(site.path(CA_SECRET))
+    site.admin.delete(site.path(CA_SECRET))
     said = site.run("ensure", code=1)
 
-    assert f"secret {site.namespace}/{CA_SECRET} does not exist; apply the manifests" in said
+    assert f"secret {site.system}/{CA_SECRET} does not exist; apply the manifests" in said
 
 
 DAMAGES: dict[str, tuple[str, dict[str, bytes | None], str]] = {
@@ -143,7 +144,7 @@ DAMAGES: dict[str, tuple[str, dict[str, bytes | None], str]] = {
 }
 
 
-def test_damage_heals_and_is_reported(site: Site) -> None:
+def test_damage_heals_and_is_reported(site: CertsSite) -> None:
     """
     A damaged Secret is whole again after the next run, which says what was wrong.
     """
@@ -160,7 +161,7 @@ def test_damage_heals_and_is_reported(site: Site) -> None:
 @pytest.mark.parametrize(
     ("age_days", "word"), [(91, "it has expired"), (61, "two thirds of its life are over")]
 )
-def test_an_old_leaf_is_renewed(site: Site, age_days: int, word: str) -> None:
+def test_an_old_leaf_is_renewed(site: CertsSite, age_days: int, word: str) -> None:
     """
     A leaf that is due or has expired is renewed, and the run says which.
     """
@@ -174,7 +175,7 @@ def test_an_old_leaf_is_renewed(site: Site, age_days: int, word: str) -> None:
     assert_in_order(site)
 
 
-def test_a_foreign_leaf_is_replaced(site: Site) -> None:
+def test_a_foreign_leaf_is_replaced(site: CertsSite) -> None:
     """
     A leaf that another CA has signed is replaced, and the run says so.
     """
@@ -187,7 +188,7 @@ def test_a_foreign_leaf_is_replaced(site: Site) -> None:
     assert "new leaf: another CA has signed it" in said
 
 
-def test_a_lost_ca_key_keeps_the_old_ca_trusted(site: Site) -> None:
+def test_a_lost_ca_key_keeps_the_old_ca_trusted(site: CertsSite) -> None:
     """
     After the CA's key was lost both CAs are trusted until the replicas serve the new leaf.
     """
@@ -201,7 +202,7 @@ def test_a_lost_ca_key_keeps_the_old_ca_trusted(site: Site) -> None:
     assert all(bundle.trusts(site.authority().certificate) for bundle in site.bundles())
 
 
-def test_replicas_are_found_by_endpoint_slices(site: Site) -> None:
+def test_replicas_are_found_by_endpoint_slices(site: CertsSite) -> None:
     """
     The replicas to be asked are those of the Service's slices; one that is silent is named.
     """
@@ -215,15 +216,15 @@ def test_replicas_are_found_by_endpoint_slices(site: Site) -> None:
         "endpoints": [{"addresses": ["192.0.2.7"]}],
         "ports": [{"name": "status", "port": 8080}, {"name": "https", "port": 8443}],
     }
-    slices = group("discovery.k8s.io/v1", "namespaces", site.namespace, "endpointslices")
-    site.client.post(slices, body)
+    slices = group("discovery.k8s.io/v1", "namespaces", site.system, "endpointslices")
+    site.admin.post(slices, body)
     said = site.run("rotate", "--ca", GPUFENCE_CERTS_WAIT_SECONDS="0")
 
     assert "192.0.2.7:8443 does not answer" in said
     assert "8080" not in said
 
 
-def test_status_shows_a_table(site: Site) -> None:
+def test_status_shows_a_table(site: CertsSite) -> None:
     """
     Status says of every part how it stands, and ends with 0 where all is well.
     """
@@ -235,7 +236,7 @@ def test_status_shows_a_table(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("left_days", "code"), [(15, 0), (13, 1)])
-def test_status_alarms_within_fourteen_days(site: Site, left_days: int, code: int) -> None:
+def test_status_alarms_within_fourteen_days(site: CertsSite, left_days: int, code: int) -> None:
     """
     Status ends with 1 once the leaf expires within 14 days.
     """
@@ -248,19 +249,19 @@ def test_status_alarms_within_fourteen_days(site: Site, left_days: int, code: in
         {"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": encoded(ca)}
         for at in range(len(site.bundles()))
     ]
-    site.client.patch(CONFIGURATION, trust)
+    site.admin.patch(CONFIGURATION, trust)
 
     site.run("status", code=code)
 
 
-def test_status_of_nothing_alarms(site: Site) -> None:
+def test_status_of_nothing_alarms(site: CertsSite) -> None:
     """
     Before the first run status ends with 1.
     """
     assert "missing" in site.run("status", code=1)
 
 
-def test_mistakes_in_the_call_end_with_2(site: Site) -> None:
+def test_mistakes_in_the_call_end_with_2(site: CertsSite) -> None:
     """
     Unreadable settings are named, and end the program before it asks anybody.
     """
@@ -269,7 +270,7 @@ def test_mistakes_in_the_call_end_with_2(site: Site) -> None:
     assert 'GPUFENCE_CERTS_ADDRESSES: "here" is no IP address' in said
 
 
-def test_openssl_accepts_the_chain(site: Site, tmp_path: Path) -> None:
+def test_openssl_accepts_the_chain(site: CertsSite, tmp_path: Path) -> None:
     """
     OpenSSL's own command verifies the stored leaf strictly, for the Service's name and no other.
     """
@@ -284,7 +285,7 @@ def test_openssl_accepts_the_chain(site: Site, tmp_path: Path) -> None:
             capture_output=True,
             check=False,
         ).returncode
-        for name in (site.names.verified, ServiceNames("other", site.namespace).verified)
+        for name in (site.names.verified, ServiceNames("other", site.system).verified)
     ]
 
     assert [0, 2] == results

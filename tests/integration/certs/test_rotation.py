@@ -19,12 +19,13 @@ from kube import PatchType, core
 from tests.integration.certs.handshakes import Handshakes
 from tests.integration.certs.kubelet import Kubelet
 from tests.integration.certs.load import Load
-from tests.integration.certs.site import CONFIGURATION, LOOPBACK, Site
-from tests.integration.webhook.objects import gpu_pod
+from tests.integration.certs.site import CONFIGURATION, LOOPBACK, CertsSite
+from tests.support.objects import gpu_pod
+from tests.support.observing import wait_until
 from tests.support.webhook import Webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -41,7 +42,7 @@ class Stage:
     Everything in motion: API server, webhook, kubelet and people who create pods.
     """
 
-    def __init__(self, site: Site, webhook: Webhook, team: str) -> None:
+    def __init__(self, site: CertsSite, webhook: Webhook, team: str) -> None:
         self.site = site
         self.team = team
         self.port = webhook.port
@@ -51,7 +52,7 @@ class Stage:
         return self.site.run("ensure", *self.endpoints)
 
     def load(self) -> Load:
-        return Load(self.site.client, self.team)
+        return Load(self.site.admin, self.team)
 
     @contextmanager
     def losing_nothing(self, least: int) -> Iterator[None]:
@@ -61,7 +62,7 @@ class Stage:
         """
         site = self.site
         with (
-            Handshakes(site.client, self.port, site.names.verified) as handshakes,
+            Handshakes(site.admin, self.port, site.names.verified) as handshakes,
             self.load() as load,
         ):
             yield
@@ -84,7 +85,7 @@ class Stage:
         Tell whether a pod that is only tried out comes back rewritten.
         """
         path = core("namespaces", self.team, "pods")
-        tried = self.site.client.post(path, gpu_pod("tried"), {"dryRun": "All"})
+        tried = self.site.admin.post(path, gpu_pod("tried"), {"dryRun": "All"})
         return bool(tried["metadata"].get("annotations"))
 
     def assert_settled(self) -> None:
@@ -97,37 +98,30 @@ class Stage:
 
 
 @pytest.fixture
-def stage(site: Site, tmp_path: Path) -> Iterator[Stage]:
+def stage(site: CertsSite, tmp_path: Path) -> Iterator[Stage]:
     """
     Install from nothing: the webhook waits for its certificate, which one run brings.
     """
     folder = tmp_path / "tls"
     folder.mkdir()
-    team = f"team-{site.namespace}"
+    team = f"team-{site.system}"
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": team, "labels": {MODE: "cap"}},
     }
-    site.client.post(core("namespaces"), namespace)
+    site.admin.post(core("namespaces"), namespace)
     trust = ssl.create_default_context()
     with (
         Webhook(folder, trust, GPUFENCE_TLS_POLL_SECONDS="0.2") as webhook,
-        Kubelet(site.client, site.path(TLS_SECRET), folder),
+        Kubelet(site.admin, site.path(TLS_SECRET), folder),
     ):
         site.aim(LOOPBACK, webhook.port)
         made = Stage(site, webhook, team)
         made.ensure()
         wait_until(made.is_seen)
         yield made
-    site.client.delete(core("namespaces", team))
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never became so"
-        time.sleep(0.05)
+    site.admin.delete(core("namespaces", team))
 
 
 @pytest.mark.parametrize("kind", ["leaf", "ca"])
@@ -185,7 +179,7 @@ def test_rotations_at_once_lose_no_pod(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_an_install_that_died_is_finished_by_the_next(site: Site, number: int) -> None:
+def test_an_install_that_died_is_finished_by_the_next(site: CertsSite, number: int) -> None:
     """
     An install that is killed after its first, second or third write is completed by the next run.
     """
@@ -240,7 +234,7 @@ def test_losses_would_show(stage: Stage) -> None:
         for number in range(len(stage.site.bundles()))
     ]
     with stage.load() as load:
-        stage.site.client.patch(CONFIGURATION, empty, PatchType.JSON)
+        stage.site.admin.patch(CONFIGURATION, empty, PatchType.JSON)
         wait_until(lambda: load.count.missed)
         stage.ensure()
         wait_until(stage.is_seen)

@@ -4,7 +4,6 @@ The policies of two components, as shipped, on a real API server: whom they stop
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -23,6 +22,7 @@ from kube import (
 from simulator.controlplane import User
 from tests.integration.deploy.rendering import WORKLOADS, listed, rendered
 from tests.support.manifests import DEPLOY
+from tests.support.observing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,13 +36,6 @@ TENANT = User("tenant", "tenants")
 RBAC = "rbac.authorization.k8s.io/v1"
 DRY = {"dryRun": "All"}
 ALIKE = {"gpufence.io.example.com/mode": "x", "team": "a"}
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never became so"
-        time.sleep(0.1)
 
 
 def client(path: Path) -> Client:

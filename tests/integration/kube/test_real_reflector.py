@@ -19,9 +19,10 @@ from tests.integration.kube.builders import (
     name_of,
 )
 from tests.integration.kube.etcd import compact
+from tests.support.observing import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from kube import Client
     from kube.changes import ChangeType
@@ -53,13 +54,6 @@ class Picture:
         with self._changed:
             became = self._changed.wait_for(lambda: names == self.names, PATIENCE_SECONDS)
             assert became, f"{self.names} instead of {names}"
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never became so"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("from_cache", [False, True])

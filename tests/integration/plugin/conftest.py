@@ -10,7 +10,7 @@ import pytest
 
 from gpufence.snapshot import write_snapshot
 from tests.integration.plugin.agents import StandIn
-from tests.integration.plugin.site import Site
+from tests.integration.plugin.site import PluginSite
 from tests.support.plugin import (
     card_row,
     owner_row,
@@ -30,9 +30,12 @@ MIB = 2**20
 
 
 @pytest.fixture(scope="module")
-def site(control_plane: ControlPlane) -> Iterator[Site]:
-    with StandIn() as standin, control_plane.fresh_namespace("plugin") as namespace:
-        made = Site(control_plane, standin, namespace)
+def site(control_plane: ControlPlane) -> Iterator[PluginSite]:
+    with (
+        StandIn() as standin,
+        control_plane.fresh_namespace("plugin") as namespace,
+        PluginSite(control_plane, standin, namespace) as made,
+    ):
         try:
             made.install(raw_node())
             control_plane.kubectl(
@@ -44,14 +47,14 @@ def site(control_plane: ControlPlane) -> Iterator[Site]:
             made.remove()
 
 
-def _furnish(site: Site) -> None:
+def _furnish(site: PluginSite) -> None:
     """
     Make a pod that is over its limit and one that the webhook never saw.
     """
     item = site.create(raw_pod(name="trainer-0"))
     site.create(raw_pod(name="early-bird", mode=None))
     over = use_row(3500 * MIB, outcome="holding", over_seconds=12.0, due_seconds=18.0)
-    row = pod_row(over, uid=item["metadata"]["uid"], namespace=site.namespace)
-    owner = owner_row(namespace=site.namespace, peak_bytes=3500 * MIB, over_seconds=12.0)
+    row = pod_row(over, uid=item["metadata"]["uid"], namespace=site.team)
+    owner = owner_row(namespace=site.team, peak_bytes=3500 * MIB, over_seconds=12.0)
     said = snapshot(row, node=site.node, cards=(card_row(),), owners=(owner,))
     site.standin.says("/v1/snapshot", write_snapshot(said))

@@ -9,20 +9,21 @@ import signal
 from typing import TYPE_CHECKING
 
 from simulator.controlplane import User
-from tests.integration.plugin.site import PATIENCE_SECONDS, SYSTEM, TENANT
+from tests.integration.plugin.site import SYSTEM, TENANT
+from tests.support.site import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from tests.integration.plugin.site import Site
+    from tests.integration.plugin.site import PluginSite
 
 APPS = "/apis/apps/v1/namespaces/gpufence-system"
 MAY_NOT_PROXY = "you may not list pods in gpufence-system"
 
 
-def test_it_is_a_plugin_of_kubectl(site: Site) -> None:
+def test_it_is_a_plugin_of_kubectl(site: PluginSite) -> None:
     """
     The real kubectl finds it by its name and hands it the arguments.
     """
-    done = site.kubectl("top", "pods", "-n", site.namespace)
+    done = site.run_by_kubectl("top", "pods", "-n", site.team)
 
     assert "" == done.stderr
     assert ["POD", "NODE", "CARD", "LIMIT", "TOLD", "USED", "SHARE", "VERDICT"] == (
@@ -30,11 +31,11 @@ def test_it_is_a_plugin_of_kubectl(site: Site) -> None:
     )
 
 
-def test_top_shows_declared_injected_and_measured(site: Site) -> None:
+def test_top_shows_declared_injected_and_measured(site: PluginSite) -> None:
     """
     Each pod with GPU memory has its limit, its cap and its use side by side.
     """
-    found = {item["name"]: item for item in site.json("top", "-n", site.namespace)["pods"]}
+    found = {item["name"]: item for item in site.json("top", "-n", site.team)["pods"]}
 
     told = {name: (item["limit"], item["told"], item["used"]) for name, item in found.items()}
     assert {
@@ -44,7 +45,7 @@ def test_top_shows_declared_injected_and_measured(site: Site) -> None:
     assert "holding" == found["trainer-0"]["outcome"]
 
 
-def test_top_cards_and_nodes_come_from_the_agent(site: Site) -> None:
+def test_top_cards_and_nodes_come_from_the_agent(site: PluginSite) -> None:
     """
     Cards and nodes show what the agent behind the proxy has measured.
     """
@@ -55,11 +56,11 @@ def test_top_cards_and_nodes_come_from_the_agent(site: Site) -> None:
     assert ("ok", 1, 1) == (node["agent"], node["fenced"], node["over"])
 
 
-def test_explain_tells_the_whole_story(site: Site) -> None:
+def test_explain_tells_the_whole_story(site: PluginSite) -> None:
     """
     One command answers what was declared, set and measured, and what will happen.
     """
-    done = site.run("explain", "-n", site.namespace, "pod/trainer-0")
+    done = site.run("explain", "-n", site.team, "pod/trainer-0")
 
     assert 0 == done.returncode, done.stderr
     for text in (
@@ -72,21 +73,21 @@ def test_explain_tells_the_whole_story(site: Site) -> None:
         assert text in done.stdout
 
 
-def test_explain_tells_events_of_the_pod_itself(site: Site) -> None:
+def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
     """
     Events are those of this pod, not of an earlier one of the same name.
     """
-    pod = site.client.get(f"/api/v1/namespaces/{site.namespace}/pods/trainer-0")
+    pod = site.admin.get(f"/api/v1/namespaces/{site.team}/pods/trainer-0")
     for uid, message in ((pod["metadata"]["uid"], "holds too much"), ("another", "is history")):
-        site.client.post(
-            f"/api/v1/namespaces/{site.namespace}/events",
+        site.admin.post(
+            f"/api/v1/namespaces/{site.team}/events",
             {
                 "apiVersion": "v1",
                 "kind": "Event",
                 "metadata": {"generateName": "trainer-0."},
                 "involvedObject": {
                     "kind": "Pod",
-                    "namespace": site.namespace,
+                    "namespace": site.team,
                     "name": "trainer-0",
                     "uid": uid,
                 },
@@ -96,22 +97,22 @@ def test_explain_tells_events_of_the_pod_itself(site: Site) -> None:
             },
         )
 
-    done = site.run("explain", "-n", site.namespace, "trainer-0")
+    done = site.run("explain", "-n", site.team, "trainer-0")
 
     assert "GPUMemoryLimitExceeded: holds too much" in done.stdout
     assert "is history" not in done.stdout
 
 
-def test_report_suggests_a_limit(site: Site) -> None:
+def test_report_suggests_a_limit(site: PluginSite) -> None:
     """
     An owner's peak leads to a limit under which it would have stayed.
     """
-    [owner] = site.json("report", "-n", site.namespace)["owners"]
+    [owner] = site.json("report", "-n", site.team)["owners"]
 
     assert ("trainer", "3500Mi", "4800Mi") == (owner["name"], owner["peak"], owner["suggested"])
 
 
-def test_inspect_hands_out_the_snapshot(site: Site) -> None:
+def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:
     """
     As JSON it is the agent's own words, as a table it names the processes of nobody.
     """
@@ -121,24 +122,24 @@ def test_inspect_hands_out_the_snapshot(site: Site) -> None:
     assert "nobody's: Xorg" in done.stdout
 
 
-def test_a_tenant_sees_what_is_declared_and_injected(site: Site) -> None:
+def test_a_tenant_sees_what_is_declared_and_injected(site: PluginSite) -> None:
     """
     Who may not ask agents still sees limits and caps, and is told what is missing.
     """
     rule = ("--verb=get,list", "--resource=pods")
-    site.plane.kubectl("create", "role", "tenant", *rule, "-n", site.namespace)
+    site.plane.kubectl("create", "role", "tenant", *rule, "-n", site.team)
     binding = ("create", "rolebinding", "tenant", "--role=tenant", "--group=tenants")
-    site.plane.kubectl(*binding, "-n", site.namespace)
-    site.wait_until_allowed(TENANT, "list", "pods", "-n", site.namespace)
+    site.plane.kubectl(*binding, "-n", site.team)
+    site.wait_until_allowed(TENANT, "list", "pods", "-n", site.team)
 
-    said = site.json("top", "-n", site.namespace, user=TENANT)
+    said = site.json("top", "-n", site.team, user=TENANT)
 
     [trainer] = [item for item in said["pods"] if item["name"] == "trainer-0"]
     assert ("3072Mi", "2150Mi", None) == (trainer["limit"], trainer["told"], trainer["used"])
     assert any(MAY_NOT_PROXY in note for note in said["notes"])
 
 
-def test_a_reader_who_may_not_proxy_is_told_so(site: Site) -> None:
+def test_a_reader_who_may_not_proxy_is_told_so(site: PluginSite) -> None:
     """
     Reading pods everywhere is not the right to ask agents.
     """
@@ -149,18 +150,18 @@ def test_a_reader_who_may_not_proxy_is_told_so(site: Site) -> None:
     site.plane.kubectl(*binding, "--group=readers")
     try:
         site.wait_until_allowed(reader, "list", "pods", "-A")
-        said = site.json("top", "-n", site.namespace, user=reader)
+        said = site.json("top", "-n", site.team, user=reader)
     finally:
         site.plane.kubectl("delete", "clusterrolebinding,clusterrole", "readers")
 
     assert any("Role gpufence-viewer" in note for note in said["notes"])
 
 
-def test_nobody_gets_a_sentence_not_a_traceback(site: Site) -> None:
+def test_nobody_gets_a_sentence_not_a_traceback(site: PluginSite) -> None:
     """
     Without any right the answer is one line that says which one is missing.
     """
-    done = site.run("top", "-n", site.namespace, user=User("nobody", "nobodies"))
+    done = site.run("top", "-n", site.team, user=User("nobody", "nobodies"))
 
     assert 1 == done.returncode
     assert "" == done.stdout
@@ -169,19 +170,19 @@ def test_nobody_gets_a_sentence_not_a_traceback(site: Site) -> None:
     assert 1 == len(done.stderr.splitlines())
 
 
-def test_what_is_not_there_is_named(site: Site) -> None:
+def test_what_is_not_there_is_named(site: PluginSite) -> None:
     """
     A pod or a node that does not exist is an error that says where to look.
     """
-    pod = site.run("explain", "-n", site.namespace, "ghost")
+    pod = site.run("explain", "-n", site.team, "ghost")
     node = site.run("inspect", "ghost")
 
     assert (1, 1) == (pod.returncode, node.returncode)
-    assert f"there is no pod ghost in namespace {site.namespace}" in pod.stderr
+    assert f"there is no pod ghost in namespace {site.team}" in pod.stderr
     assert "there is no node ghost" in node.stderr
 
 
-def test_doctor_finds_what_is_missing(site: Site) -> None:
+def test_doctor_finds_what_is_missing(site: PluginSite) -> None:
     """
     A cluster with little but an agent has a list of wrongs, each with its remedy, and code 1.
     """
@@ -192,7 +193,7 @@ def test_doctor_finds_what_is_missing(site: Site) -> None:
     said = " ".join(item["said"] for item in wrong)
     assert 1 == done.returncode
     assert all(item["remedy"] for item in wrong)
-    assert f"{site.namespace}/early-bird" in said or "the webhook never saw" in said
+    assert f"{site.team}/early-bird" in said or "the webhook never saw" in said
     for path, text in (
         (f"{APPS}/deployments/gpufence-webhook", "there is no Deployment gpufence-webhook"),
         (f"{SYSTEM}/configmaps/gpufence-policy", "there is no ConfigMap gpufence-policy"),
@@ -201,11 +202,11 @@ def test_doctor_finds_what_is_missing(site: Site) -> None:
         assert site.exists(path) is not (text in said)
 
 
-def test_ctrl_c_ends_a_watch_without_a_traceback(site: Site) -> None:
+def test_ctrl_c_ends_a_watch_without_a_traceback(site: PluginSite) -> None:
     """
     Whoever watches ends it with Ctrl-C, and that is no error to read about.
     """
-    with site.start("top", "--watch", "-n", site.namespace) as watching:
+    with site.start("top", "--watch", "-n", site.team) as watching:
         assert watching.stdout is not None
         read = watching.stdout.readline() + watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
@@ -215,7 +216,7 @@ def test_ctrl_c_ends_a_watch_without_a_traceback(site: Site) -> None:
     assert (130, "") == (watching.returncode, told)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(site: Site) -> None:
+def test_a_reader_that_has_seen_enough_is_no_error(site: PluginSite) -> None:
     """
     `| head` closes the pipe early.
     """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.webhook.site import Site
 from tests.support.authority import Authority
+from tests.support.webhook_site import WebhookSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,31 +26,32 @@ def authority() -> Authority:
 @pytest.fixture(scope="package")
 def site(
     control_plane: ControlPlane, authority: Authority, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+) -> Iterator[WebhookSite]:
     """
     Lend a control plane with gpufence's objects, no hook registered.
     """
-    made = Site(control_plane, authority, tmp_path_factory.mktemp("tls"))
-    made.install()
-    yield made
-    made.remove()
+    with WebhookSite(control_plane, authority, tmp_path_factory.mktemp("tls")) as made:
+        made.install()
+        yield made
+        made.remove()
 
 
 @pytest.fixture(scope="package")
 def full_site(
     full_control_plane: ControlPlane, authority: Authority, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+) -> Iterator[WebhookSite]:
     """
     Lend the same with scheduler and controllers.
     """
-    made = Site(full_control_plane, authority, tmp_path_factory.mktemp("tls"), full=True)
-    made.install()
-    yield made
-    made.remove()
+    folder = tmp_path_factory.mktemp("tls")
+    with WebhookSite(full_control_plane, authority, folder, full=True) as made:
+        made.install()
+        yield made
+        made.remove()
 
 
 @pytest.fixture(scope="module")
-def webhook(site: Site) -> Iterator[Webhook]:
+def webhook(site: WebhookSite) -> Iterator[Webhook]:
     """
     Lend a webhook that the API server calls.
     """
@@ -62,7 +63,7 @@ def webhook(site: Site) -> Iterator[Webhook]:
 
 
 @pytest.fixture(scope="module")
-def full_webhook(full_site: Site) -> Iterator[Webhook]:
+def full_webhook(full_site: WebhookSite) -> Iterator[Webhook]:
     """
     Lend a webhook that the API server with the scheduler calls.
     """
@@ -80,7 +81,7 @@ def assert_no_bug(webhook: Webhook) -> None:
     assert [] == [line for line in webhook.lines if line.get("level") == "error"]
 
 
-def assert_nobody_passed(site: Site, before: float) -> None:
+def assert_nobody_passed(site: WebhookSite, before: float) -> None:
     """
     The API server never went on without the webhook's answer.
     """

@@ -7,18 +7,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from tests.integration.webhook import objects
-from tests.integration.webhook.site import annotations_of
+from tests.support import objects
+from tests.support.webhook_site import annotations_of
 
 if TYPE_CHECKING:
-    from tests.integration.webhook.site import Site
+    from tests.support.webhook_site import WebhookSite
 
 POD_SECONDS = 3.0
 BINDING_SECONDS = 1.0
 SPARE_SECONDS = 5.0  # of a busy machine; without a timeout of ours it would take 10 s, or 60
 
 
-def assert_made_and_bound(site: Site, seconds: float = POD_SECONDS) -> None:
+def assert_made_and_bound(site: WebhookSite, seconds: float = POD_SECONDS) -> None:
     """
     Create a pod in `cap` and bind it: both pass in time, without us, and are counted.
     """

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpufence import names
-from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
+from tests.support import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.webhook.site import Site
     from tests.support.webhook import Webhook
+    from tests.support.webhook_site import WebhookSite
 
 
 def limited(resource: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ PASSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def fenced(site: Site) -> Iterator[str]:
+def fenced(site: WebhookSite) -> Iterator[str]:
     """
     Lend a namespace in which pods are only tried.
     """
@@ -114,7 +114,7 @@ def test_the_table_is_long_enough() -> None:
 
 @pytest.mark.parametrize("case", ASKED)
 def test_pods_that_may_use_a_gpu_are_asked_about(
-    site: Site, webhook: Webhook, fenced: str, case: str
+    site: WebhookSite, webhook: Webhook, fenced: str, case: str
 ) -> None:
     """
     Each way to declare GPU memory, and each annotation of ours, brings the pod to the webhook.
@@ -126,7 +126,7 @@ def test_pods_that_may_use_a_gpu_are_asked_about(
 
 
 @pytest.mark.parametrize("case", PASSED)
-def test_all_others_pass_by(site: Site, webhook: Webhook, fenced: str, case: str) -> None:
+def test_all_others_pass_by(site: WebhookSite, webhook: Webhook, fenced: str, case: str) -> None:
     """
     A pod that has nothing to do with GPUs, and a mirror of a static pod, cost no request.
     """

@@ -15,12 +15,12 @@ from tests.support.authority import Authority
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.webhook.site import Site
+    from tests.support.webhook_site import WebhookSite
 
 
 @pytest.fixture(scope="module")
 def front(
-    site: Site, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+    site: WebhookSite, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
     """
     Lend a webhook that misbehaves, in the place of ours.
@@ -43,7 +43,7 @@ def honest(front: Front, authority: Authority) -> Iterator[Front]:
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS.keys() - {"none"}))
-def test_a_misbehaving_webhook_stops_nobody(site: Site, honest: Front, fault: str) -> None:
+def test_a_misbehaving_webhook_stops_nobody(site: WebhookSite, honest: Front, fault: str) -> None:
     """
     Hanging, slow, failing or talking nonsense: the pod is created within the timeout.
     """
@@ -54,7 +54,7 @@ def test_a_misbehaving_webhook_stops_nobody(site: Site, honest: Front, fault: st
 
 @pytest.mark.parametrize("certificate", ["of another authority", "expired", "for another name"])
 def test_a_wrong_certificate_stops_nobody(
-    site: Site, honest: Front, authority: Authority, certificate: str
+    site: WebhookSite, honest: Front, authority: Authority, certificate: str
 ) -> None:
     """
     A webhook that cannot be trusted is passed by.

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gpufence import names
-from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
 from tests.integration.webhook.passing import assert_made_and_bound
-from tests.integration.webhook.site import annotations_of
+from tests.support import objects
 from tests.support.reviews import encoded, review
+from tests.support.webhook_site import annotations_of
 
 if TYPE_CHECKING:
-    from tests.integration.webhook.site import Site
+    from tests.support.webhook_site import WebhookSite
 
 
-def test_a_webhook_killed_between_two_requests_stops_nobody(site: Site) -> None:
+def test_a_webhook_killed_between_two_requests_stops_nobody(site: WebhookSite) -> None:
     """
     The kept connection breaks, and the pod that would have used it is made at once.
     """
@@ -33,7 +33,7 @@ def test_a_webhook_killed_between_two_requests_stops_nobody(site: Site) -> None:
     assert names.INJECTED in annotations_of(first)
 
 
-def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: Site) -> None:
+def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: WebhookSite) -> None:
     """
     While the API server is away the caches go on serving; when it is back, so is everything.
     """
@@ -61,7 +61,7 @@ def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: Site) -> None:
     assert "2048Mi" == json.loads(annotations_of(after)[names.PLAN])["limit"]
 
 
-def test_without_any_node_the_plan_says_what_is_missing(site: Site) -> None:
+def test_without_any_node_the_plan_says_what_is_missing(site: WebhookSite) -> None:
     """
     Before the first GPU node has joined, the pod is made and told that no card is known.
     """
@@ -78,7 +78,7 @@ def test_without_any_node_the_plan_says_what_is_missing(site: Site) -> None:
     assert "card" in found[names.WARNINGS]
 
 
-def test_a_namespace_of_the_same_apply_is_known(site: Site) -> None:
+def test_a_namespace_of_the_same_apply_is_known(site: WebhookSite) -> None:
     """
     Namespace and pod in one `kubectl apply`: the namespace's words count for the pod.
     """

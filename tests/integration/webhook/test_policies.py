@@ -21,13 +21,14 @@ from kube import (
     group,
 )
 from simulator.controlplane import User
-from tests.integration.webhook import objects
-from tests.integration.webhook.site import ADMISSION, annotations_of, wait_until
+from tests.support import objects
+from tests.support.observing import wait_until
+from tests.support.webhook_site import ADMISSION, annotations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.webhook.site import Site
+    from tests.support.webhook_site import WebhookSite
 
 NODE = "policies-node"
 FROZEN = (
@@ -49,7 +50,7 @@ REFUSALS = (ForbiddenError, InvalidRequestError)
 
 
 @pytest.fixture(scope="module")
-def policies(site: Site) -> Site:
+def policies(site: WebhookSite) -> WebhookSite:
     """
     Lend the site once the API server enforces both policies.
     """
@@ -58,7 +59,7 @@ def policies(site: Site) -> Site:
         name = f"probe-{uuid4().hex[:8]}"
         item = objects.namespace(name, "nonsense")
         try:
-            site.client.post(core("namespaces"), item, {"dryRun": "All"})
+            site.admin.post(core("namespaces"), item, {"dryRun": "All"})
         except REFUSALS:
             return True
         return False
@@ -66,12 +67,12 @@ def policies(site: Site) -> Site:
     wait_until(is_enforced)
     with site.namespace("cap") as name:
         site.create(name, objects.pod("probe"))
-        wait_until(lambda: not _changes(site.client, name, "probe", names.PLAN))
+        wait_until(lambda: not _changes(site.admin, name, "probe", names.PLAN))
     return site
 
 
 @pytest.fixture(scope="module")
-def fenced(policies: Site) -> Iterator[str]:
+def fenced(policies: WebhookSite) -> Iterator[str]:
     """
     Lend a namespace with a mode and a pod that carries every frozen key and some others.
     """
@@ -105,37 +106,37 @@ def _changes(
 
 
 @pytest.mark.parametrize("mode", ["observe", "cap", "evict"])
-def test_every_mode_is_let_in(policies: Site, mode: str) -> None:
+def test_every_mode_is_let_in(policies: WebhookSite, mode: str) -> None:
     """
     The three modes can be said.
     """
     item = objects.namespace(f"mode-{mode}", mode)
 
-    assert policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+    assert policies.admin.post(core("namespaces"), item, {"dryRun": "All"})
 
 
 @pytest.mark.parametrize("mode", ["", "Cap", "warn", "enforce", "true"])
-def test_any_other_mode_is_refused_by_name(policies: Site, mode: str) -> None:
+def test_any_other_mode_is_refused_by_name(policies: WebhookSite, mode: str) -> None:
     """
     A typing error is told at once, with the value and what could be written.
     """
     item = objects.namespace("mode-wrong", "x")
     item["metadata"]["labels"][names.MODE] = mode
     with pytest.raises(REFUSALS) as caught:
-        policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+        policies.admin.post(core("namespaces"), item, {"dryRun": "All"})
 
     assert f'"{mode}" is no mode; write one of observe, cap, evict' in str(caught.value)
 
 
-def test_a_label_cannot_be_changed_to_nonsense(policies: Site, fenced: str) -> None:
+def test_a_label_cannot_be_changed_to_nonsense(policies: WebhookSite, fenced: str) -> None:
     """
     The same holds for a namespace that exists.
     """
     body = {"metadata": {"labels": {names.MODE: "nonsense"}}}
     with pytest.raises(REFUSALS):
-        policies.client.patch(core("namespaces", fenced), body, PatchType.MERGE)
+        policies.admin.patch(core("namespaces", fenced), body, PatchType.MERGE)
 
-    after = policies.client.get(core("namespaces", fenced))
+    after = policies.admin.get(core("namespaces", fenced))
 
     assert "cap" == after["metadata"]["labels"][names.MODE]
 
@@ -150,38 +151,38 @@ def test_a_label_cannot_be_changed_to_nonsense(policies: Site, fenced: str) -> N
     ],
 )
 def test_a_namespace_can_be_changed_otherwise(
-    policies: Site, fenced: str, change: dict[str, Any]
+    policies: WebhookSite, fenced: str, change: dict[str, Any]
 ) -> None:
     """
     Other modes, no mode, other labels and annotations are nobody's business but the owner's.
     """
     body = {"metadata": change}
 
-    assert policies.client.patch(
+    assert policies.admin.patch(
         core("namespaces", fenced), body, PatchType.MERGE, {"dryRun": "All"}
     )
 
 
-def test_namespaces_without_labels_are_left_alone(policies: Site) -> None:
+def test_namespaces_without_labels_are_left_alone(policies: WebhookSite) -> None:
     """
     The policy survives a namespace that has nothing it looks at.
     """
     item = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bare"}}
 
-    assert policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+    assert policies.admin.post(core("namespaces"), item, {"dryRun": "All"})
 
 
-def test_a_namespace_that_is_wrong_already_can_be_mended(policies: Site) -> None:
+def test_a_namespace_that_is_wrong_already_can_be_mended(policies: WebhookSite) -> None:
     """
     One labelled while the policy was away can be changed in every other way, and deleted.
     """
     binding = group(ADMISSION, "validatingadmissionpolicybindings", "gpufence-mode")
-    saved = policies.client.get(binding)
+    saved = policies.admin.get(binding)
     name = f"wrong-{uuid4().hex[:8]}"
 
     def is_created() -> bool:
         try:
-            policies.client.post(core("namespaces"), objects.namespace(name, "nonsense"))
+            policies.admin.post(core("namespaces"), objects.namespace(name, "nonsense"))
         except REFUSALS:
             return False
         return True
@@ -189,68 +190,70 @@ def test_a_namespace_that_is_wrong_already_can_be_mended(policies: Site) -> None
     def is_enforced() -> bool:
         item = objects.namespace(f"{name}-probe", "nonsense")
         try:
-            policies.client.post(core("namespaces"), item, {"dryRun": "All"})
+            policies.admin.post(core("namespaces"), item, {"dryRun": "All"})
         except REFUSALS:
             return True
         return False
 
-    policies.client.delete(binding)
+    policies.admin.delete(binding)
     wait_until(is_created)
     saved["metadata"] = {"name": "gpufence-mode"}
-    policies.client.post(group(ADMISSION, "validatingadmissionpolicybindings"), saved)
+    policies.admin.post(group(ADMISSION, "validatingadmissionpolicybindings"), saved)
     wait_until(is_enforced)
     body = {"metadata": {"annotations": {"note": "x"}}}
 
-    assert policies.client.patch(core("namespaces", name), body, PatchType.MERGE)
-    assert policies.client.delete(core("namespaces", name))
+    assert policies.admin.patch(core("namespaces", name), body, PatchType.MERGE)
+    assert policies.admin.delete(core("namespaces", name))
 
 
 @pytest.mark.parametrize("part", ["", "status"])
 @pytest.mark.parametrize("value", ["new", None], ids=["changed", "removed"])
 @pytest.mark.parametrize("key", [*FROZEN, *names.KAI_KEYS])
 def test_a_frozen_key_cannot_be_touched(
-    policies: Site, fenced: str, key: str, value: str | None, part: str
+    policies: WebhookSite, fenced: str, key: str, value: str | None, part: str
 ) -> None:
     """
     Neither changing nor removing passes, on the pod or on its status, even as administrator.
     """
-    assert not _changes(policies.client, fenced, "marked", key, value, part)
+    assert not _changes(policies.admin, fenced, "marked", key, value, part)
 
 
 @pytest.mark.parametrize("part", ["", "status"])
 @pytest.mark.parametrize("key", [*FROZEN, *names.KAI_KEYS])
-def test_a_frozen_key_cannot_be_added(policies: Site, fenced: str, key: str, part: str) -> None:
+def test_a_frozen_key_cannot_be_added(
+    policies: WebhookSite, fenced: str, key: str, part: str
+) -> None:
     """
     A pod that was made without it, and without any annotation, cannot get one later.
     """
-    assert not _changes(policies.client, fenced, "plain", key, "new", part)
+    assert not _changes(policies.admin, fenced, "plain", key, "new", part)
 
 
 @pytest.mark.parametrize("part", ["", "status"])
 @pytest.mark.parametrize("value", ["new", None], ids=["changed", "removed"])
 @pytest.mark.parametrize("key", FREE)
 def test_other_annotations_stay_free(
-    policies: Site, fenced: str, key: str, value: str | None, part: str
+    policies: WebhookSite, fenced: str, key: str, value: str | None, part: str
 ) -> None:
     """
     Whatever is not ours can be changed and removed as ever.
     """
-    assert _changes(policies.client, fenced, "marked", key, value, part)
+    assert _changes(policies.admin, fenced, "marked", key, value, part)
 
 
 @pytest.mark.parametrize("key", names.KAI_KEYS)
-def test_kai_keys_are_free_where_no_mode_is(policies: Site, key: str) -> None:
+def test_kai_keys_are_free_where_no_mode_is(policies: WebhookSite, key: str) -> None:
     """
     A namespace that has not opted in is not touched, not even by a policy.
     """
     with policies.namespace(None) as name:
         policies.create(name, objects.pod("p"))
 
-        assert _changes(policies.client, name, "p", key)
+        assert _changes(policies.admin, name, "p", key)
 
 
 @pytest.mark.parametrize("user", ["admin", "scheduler", "masters", "kubelet"])
-def test_nobody_is_exempt(policies: Site, fenced: str, user: str) -> None:
+def test_nobody_is_exempt(policies: WebhookSite, fenced: str, user: str) -> None:
     """
     No identity edits what was decided, however mighty.
     """
@@ -266,11 +269,11 @@ def test_nobody_is_exempt(policies: Site, fenced: str, user: str) -> None:
     assert annotations_of(item) == annotations_of(policies.pod(fenced, "marked"))
 
 
-def test_a_kubelet_reports_and_a_scheduler_binds(policies: Site, fenced: str) -> None:
+def test_a_kubelet_reports_and_a_scheduler_binds(policies: WebhookSite, fenced: str) -> None:
     """
     A binding that adds our keys and the node's status writes pass.
     """
-    policies.client.post(core("nodes"), objects.node(NODE))
+    policies.admin.post(core("nodes"), objects.node(NODE))
     bound = policies.pod(fenced, "bound")
     body = {
         "apiVersion": "v1",
@@ -278,7 +281,7 @@ def test_a_kubelet_reports_and_a_scheduler_binds(policies: Site, fenced: str) ->
         "metadata": {"name": "bound", "annotations": {names.NODE: NODE, "env.gpufence.io/s0": "1"}},
         "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
     }
-    policies.client.post(core("namespaces", fenced, "pods", "bound", "binding"), body)
+    policies.admin.post(core("namespaces", fenced, "pods", "bound", "binding"), body)
     status = {"status": {"phase": "Running", "message": "from the kubelet"}}
     with client_of(policies, "kubelet") as kubelet:
         kubelet.patch(
@@ -291,7 +294,7 @@ def test_a_kubelet_reports_and_a_scheduler_binds(policies: Site, fenced: str) ->
     assert "from the kubelet" == after["status"]["message"]
 
 
-def client_of(site: Site, user: str) -> Client:
+def client_of(site: WebhookSite, user: str) -> Client:
     """
     Become somebody.
     """

@@ -12,15 +12,16 @@ import yaml
 
 from gpufence import names
 from kube import ForbiddenError, core
-from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
-from tests.integration.webhook.site import annotations_of, environment, wait_until
+from tests.support import objects
+from tests.support.observing import wait_until
+from tests.support.webhook_site import annotations_of, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.webhook.site import Site
     from tests.support.webhook import Webhook
+    from tests.support.webhook_site import WebhookSite
 
 pytestmark = pytest.mark.usefixtures("webhook")  # whichever test comes first
 
@@ -31,7 +32,7 @@ GIB3_OF_T4 = "0.140000"
 
 
 @pytest.fixture(scope="module")
-def node(site: Site, webhook: Webhook) -> Iterator[str]:
+def node(site: WebhookSite, webhook: Webhook) -> Iterator[str]:
     """
     Lend a T4 node that the webhook knows.
     """
@@ -44,7 +45,7 @@ def rewritten(webhook: Webhook) -> float:
 
 
 @pytest.mark.usefixtures("node")
-def test_a_gpu_pod_in_a_fenced_namespace_is_rewritten(site: Site, webhook: Webhook) -> None:
+def test_a_gpu_pod_in_a_fenced_namespace_is_rewritten(site: WebhookSite, webhook: Webhook) -> None:
     """
     Three GiB of a T4 come out as the share that JAX and PyTorch may use.
     """
@@ -58,7 +59,7 @@ def test_a_gpu_pod_in_a_fenced_namespace_is_rewritten(site: Site, webhook: Webho
 
 
 @pytest.mark.usefixtures("node")
-def test_kubectl_shows_what_was_done_and_why(site: Site) -> None:
+def test_kubectl_shows_what_was_done_and_why(site: WebhookSite) -> None:
     """
     `kubectl get pod -o yaml` explains itself: limit, summary and the whole plan.
     """
@@ -83,7 +84,7 @@ def test_kubectl_shows_what_was_done_and_why(site: Site) -> None:
     ids=["no mode", "no mode but an annotation", "no gpu", "another device"],
 )
 def test_other_pods_never_reach_the_webhook(
-    site: Site, webhook: Webhook, mode: str | None, item: dict[str, Any]
+    site: WebhookSite, webhook: Webhook, mode: str | None, item: dict[str, Any]
 ) -> None:
     """
     Pods of unlabelled namespaces and pods without a GPU are not even asked about.
@@ -97,14 +98,14 @@ def test_other_pods_never_reach_the_webhook(
     assert "env" not in created["spec"]["containers"][0]
 
 
-def test_system_namespaces_are_left_alone(site: Site, webhook: Webhook) -> None:
+def test_system_namespaces_are_left_alone(site: WebhookSite, webhook: Webhook) -> None:
     """
     Even a label on our own namespace does not fence it.
     """
     path = core("namespaces", names.SYSTEM_NAMESPACE)
     site.plane.kubectl("label", "namespace", names.SYSTEM_NAMESPACE, f"{names.MODE}=evict")
     try:
-        wait_until(lambda: names.MODE in site.client.get(path)["metadata"]["labels"])
+        wait_until(lambda: names.MODE in site.admin.get(path)["metadata"]["labels"])
         before = calls(webhook)
         site.create(names.SYSTEM_NAMESPACE, objects.gpu_pod("own"), dry_run=True)
 
@@ -114,7 +115,7 @@ def test_system_namespaces_are_left_alone(site: Site, webhook: Webhook) -> None:
 
 
 @pytest.mark.usefixtures("node")
-def test_a_dry_run_shows_the_same(site: Site) -> None:
+def test_a_dry_run_shows_the_same(site: WebhookSite) -> None:
     """
     `--dry-run=server` shows the pod as it would become.
     """
@@ -131,7 +132,7 @@ def test_a_dry_run_shows_the_same(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("node")
-def test_observe_changes_nothing_a_container_can_see(site: Site) -> None:
+def test_observe_changes_nothing_a_container_can_see(site: WebhookSite) -> None:
     """
     The plan is there, the containers are as their author wrote them.
     """
@@ -142,7 +143,7 @@ def test_observe_changes_nothing_a_container_can_see(site: Site) -> None:
     assert "observe" == json.loads(annotations_of(found)[names.PLAN])["mode"]
 
 
-def test_what_cannot_be_read_is_refused_in_evict(site: Site, webhook: Webhook) -> None:
+def test_what_cannot_be_read_is_refused_in_evict(site: WebhookSite, webhook: Webhook) -> None:
     """
     The creator learns field, value and remedy in one message.
     """
@@ -155,7 +156,7 @@ def test_what_cannot_be_read_is_refused_in_evict(site: Site, webhook: Webhook) -
     assert 0 < webhook.metric('gpufence_webhook_requests_total{hook="evict",result="refused"')
 
 
-def test_the_same_is_a_warning_in_cap(site: Site) -> None:
+def test_the_same_is_a_warning_in_cap(site: WebhookSite) -> None:
     """
     One rung lower the pod is made, and kubectl prints why that may not be wanted.
     """
@@ -168,7 +169,7 @@ def test_the_same_is_a_warning_in_cap(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("node")
-def test_the_words_of_a_namespace_count_for_its_pods(site: Site, webhook: Webhook) -> None:
+def test_the_words_of_a_namespace_count_for_its_pods(site: WebhookSite, webhook: Webhook) -> None:
     """
     A default on the namespace reaches a pod that is created right after it.
     """
@@ -183,7 +184,7 @@ def test_the_words_of_a_namespace_count_for_its_pods(site: Site, webhook: Webhoo
     assert "2048Mi" == json.loads(annotations_of(second)[names.PLAN])["limit"]
 
 
-def test_a_pod_with_a_node_is_exact_when_it_is_made(site: Site, node: str) -> None:
+def test_a_pod_with_a_node_is_exact_when_it_is_made(site: WebhookSite, node: str) -> None:
     """
     One that is pinned by nodeName never binds, so its values are final at once.
     """
@@ -194,7 +195,7 @@ def test_a_pod_with_a_node_is_exact_when_it_is_made(site: Site, node: str) -> No
     assert GIB3_OF_T4 == environment(found)[names.XLA_FRACTION]
 
 
-def test_a_forged_plan_is_dropped(site: Site) -> None:
+def test_a_forged_plan_is_dropped(site: WebhookSite) -> None:
     """
     What only gpufence writes cannot be brought along.
     """
@@ -207,7 +208,7 @@ def test_a_forged_plan_is_dropped(site: Site) -> None:
     assert "ALIYUN_COM_GPU_MEM_IDX" not in found
 
 
-def test_a_binding_makes_the_values_exact(site: Site, webhook: Webhook, node: str) -> None:
+def test_a_binding_makes_the_values_exact(site: WebhookSite, webhook: Webhook, node: str) -> None:
     """
     The write that sets the node brings the values for its card.
     """
@@ -224,7 +225,9 @@ def test_a_binding_makes_the_values_exact(site: Site, webhook: Webhook, node: st
     assert before + 1 == webhook.metric(exact)
 
 
-def test_a_binding_of_another_pod_passes_as_it_is(site: Site, webhook: Webhook, node: str) -> None:
+def test_a_binding_of_another_pod_passes_as_it_is(
+    site: WebhookSite, webhook: Webhook, node: str
+) -> None:
     """
     A pod that has nothing of ours is bound as ever, and the metric says so.
     """

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from kube import ClientSettings, connect, core
-from tests.integration.webhook import objects
 from tests.integration.webhook.conftest import calls
-from tests.integration.webhook.site import annotations_of
+from tests.support import objects
 from tests.support.authority import write_secret
+from tests.support.webhook_site import annotations_of
 
 if TYPE_CHECKING:
-    from tests.integration.webhook.site import Site
+    from tests.support.webhook_site import WebhookSite
 
 CREATORS = 4
 SWAPS = 20
 
 
-def test_no_admission_is_lost_while_certificates_change(site: Site) -> None:
+def test_no_admission_is_lost_while_certificates_change(site: WebhookSite) -> None:
     """
     Twenty swaps under load: every pod is rewritten, and the API server never goes on without us.
     """

@@ -11,14 +11,15 @@ import pytest
 
 from gpufence import names
 from kube import core
-from tests.integration.webhook import objects
-from tests.integration.webhook.site import annotations_of, environment, wait_until
+from tests.support import objects
+from tests.support.observing import wait_until
+from tests.support.webhook_site import annotations_of, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.webhook.site import Site
     from tests.support.webhook import Webhook
+    from tests.support.webhook_site import WebhookSite
 
 T4, H100 = "scheduling-t4", "scheduling-h100"
 OURS = {"example.com/pool": "scheduling"}
@@ -26,7 +27,7 @@ EXACT = {T4: "0.140000", H100: "0.026366"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nodes(full_site: Site, full_webhook: Webhook) -> Iterator[None]:
+def nodes(full_site: WebhookSite, full_webhook: Webhook) -> Iterator[None]:
     """
     Lend two nodes with very different cards.
     """
@@ -39,12 +40,12 @@ def nodes(full_site: Site, full_webhook: Webhook) -> Iterator[None]:
         yield
 
 
-def bound_pods(site: Site, namespace: str) -> list[dict[str, Any]]:
-    pods = site.client.list(core("namespaces", namespace, "pods")).items
+def bound_pods(site: WebhookSite, namespace: str) -> list[dict[str, Any]]:
+    pods = site.admin.list(core("namespaces", namespace, "pods")).items
     return [pod for pod in pods if pod["spec"].get("nodeName")]
 
 
-def test_the_schedulers_choice_makes_the_values_exact(full_site: Site) -> None:
+def test_the_schedulers_choice_makes_the_values_exact(full_site: WebhookSite) -> None:
     """
     The same pod gets other values on a T4 than on an H100, and before that the smaller ones.
     """
@@ -70,7 +71,7 @@ def test_the_schedulers_choice_makes_the_values_exact(full_site: Site) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job"])
-def test_what_controllers_make_is_fenced_too(full_site: Site, kind: str) -> None:
+def test_what_controllers_make_is_fenced_too(full_site: WebhookSite, kind: str) -> None:
     """
     The pods of a Deployment and of a Job are rewritten and exact, their templates untouched.
     """

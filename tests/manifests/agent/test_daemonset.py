@@ -6,12 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from agent.model.policy import Policy
 from agent.settings import DAMPING_HELP, HELP, NODE, POLICY_HELP, SAMPLER_HELP, STATUS_LISTEN
 from gpufence import names
-from tests.support.manifests import BASE, COMPONENTS, files, found, objects, pod_spec
+from tests.support.manifests import COMPONENTS, found, pod_spec
 
 NAME = "gpufence-agent"
 SETTINGS = {*HELP, *POLICY_HELP, *DAMPING_HELP, *SAMPLER_HELP}
@@ -32,15 +30,6 @@ def environment() -> dict[str, Any]:
     return {
         entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container()["env"]
     }
-
-
-def test_every_file_is_listed() -> None:
-    """
-    No manifest lies beside the kustomization unused.
-    """
-    folder = BASE / "agent"
-
-    assert set(folder.glob("*.yaml")) - {folder / "kustomization.yaml"} == set(files(folder))
 
 
 def test_it_runs_the_program_that_the_wheel_brings() -> None:
@@ -173,13 +162,3 @@ def test_killing_takes_a_component() -> None:
     assert "GPUFENCE_LAST_RESORT_KILL" in POLICY_HELP
     assert 'name: GPUFENCE_LAST_RESORT_KILL, value: "true"' in text
     assert "value: [KILL]" in text
-
-
-@pytest.mark.parametrize("kind", ["DaemonSet", "Service", "ServiceAccount", "Role", "RoleBinding"])
-def test_what_has_a_namespace_is_in_ours(kind: str) -> None:
-    """
-    Nothing of the agent lies about elsewhere.
-    """
-    mine = [item for item in objects(BASE / "agent") if item["kind"] == kind]
-
-    assert {names.SYSTEM_NAMESPACE} == {item["metadata"]["namespace"] for item in mine}

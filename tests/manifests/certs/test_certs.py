@@ -10,31 +10,21 @@ import pytest
 
 from certs.dial import PORT_NAME
 from gpufence import names
-from tests.manifests.certs.objects import FOLDER, listed_files, manifest, manifests
-from tests.manifests.webhook.objects import manifest as webhook_manifest
+from tests.support import manifests
+from tests.support.manifests import BASE, found, objects
 
 PROGRAM = "gpufence-certs"
 
 
 def pod_spec(kind: str, name: str) -> dict[str, Any]:
-    spec: dict[str, Any] = manifest(kind, name)["spec"]
-    return dict(spec.get("jobTemplate", {"spec": spec})["spec"]["template"]["spec"])
-
-
-def test_every_file_is_listed() -> None:
-    """
-    No manifest lies beside the kustomization unused.
-    """
-    there = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
-
-    assert there == set(listed_files())
+    return manifests.pod_spec(found(kind, name))
 
 
 def test_both_secrets_come_without_data() -> None:
     """
     The Secrets have the code's names and say nothing of data, so that applying them keeps it.
     """
-    secrets = [item for item in manifests() if item["kind"] == "Secret"]
+    secrets = [item for item in objects(BASE / "certs") if item["kind"] == "Secret"]
 
     assert {names.TLS_SECRET, names.CA_SECRET} == {item["metadata"]["name"] for item in secrets}
     assert not [item for item in secrets if {"data", "stringData"} & item.keys()]
@@ -44,7 +34,7 @@ def test_the_account_touches_two_secrets_by_name() -> None:
     """
     The Role reads and patches the two Secrets and lists endpoint slices, and nothing more.
     """
-    secrets, slices = manifest("Role", PROGRAM)["rules"]
+    secrets, slices = found("Role", PROGRAM)["rules"]
 
     assert {names.TLS_SECRET, names.CA_SECRET} == set(secrets["resourceNames"])
     assert ["get", "patch"] == secrets["verbs"]
@@ -55,7 +45,7 @@ def test_the_account_touches_one_configuration_by_name() -> None:
     """
     The ClusterRole reads and patches the one webhook configuration.
     """
-    (rule,) = manifest("ClusterRole", PROGRAM)["rules"]
+    (rule,) = found("ClusterRole", PROGRAM)["rules"]
 
     assert [names.WEBHOOK_CONFIGURATION] == rule["resourceNames"]
     assert ["mutatingwebhookconfigurations"] == rule["resources"]
@@ -67,9 +57,9 @@ def test_nobody_mounts_the_ca() -> None:
     No workload of either folder names the CA's Secret.
     """
     workloads = [
-        manifest("Job", "gpufence-certs-install"),
-        manifest("CronJob", PROGRAM),
-        webhook_manifest("Deployment", names.WEBHOOK_SERVICE),
+        found("Job", "gpufence-certs-install"),
+        found("CronJob", PROGRAM),
+        found("Deployment", names.WEBHOOK_SERVICE),
     ]
 
     assert not [item for item in workloads if names.CA_SECRET in str(item)]
@@ -79,7 +69,7 @@ def test_the_webhook_mounts_what_is_renewed() -> None:
     """
     The webhook's volume is the Secret that the program fills.
     """
-    spec = webhook_manifest("Deployment", names.WEBHOOK_SERVICE)["spec"]["template"]["spec"]
+    spec = pod_spec("Deployment", names.WEBHOOK_SERVICE)
 
     assert names.TLS_SECRET in [
         volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume
@@ -90,8 +80,8 @@ def test_the_service_has_the_port_that_is_dialled() -> None:
     """
     The port by which replicas are asked is the one that the API server calls.
     """
-    service = webhook_manifest("Service", names.WEBHOOK_SERVICE)
-    configuration = webhook_manifest("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
+    service = found("Service", names.WEBHOOK_SERVICE)
+    configuration = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
     called = {hook["clientConfig"]["service"]["port"] for hook in configuration["webhooks"]}
 
     assert called == {
@@ -103,7 +93,7 @@ def test_the_daily_run_never_runs_twice() -> None:
     """
     The CronJob forbids a second run beside the first.
     """
-    assert "Forbid" == manifest("CronJob", PROGRAM)["spec"]["concurrencyPolicy"]
+    assert "Forbid" == found("CronJob", PROGRAM)["spec"]["concurrencyPolicy"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +124,7 @@ def test_an_account_is_bound_to_each_role() -> None:
     """
     Both bindings name the account of the workloads.
     """
-    bindings = [item for item in manifests() if item["kind"].endswith("Binding")]
+    bindings = [item for item in objects(BASE / "certs") if item["kind"].endswith("Binding")]
     subject = {
         "kind": "ServiceAccount",
         "name": PROGRAM,

@@ -20,6 +20,7 @@ from tests.support.manifests import (
     DEPLOY,
     ROOT,
     components,
+    files,
     found,
     kustomization,
     objects,
@@ -29,6 +30,7 @@ from webhook.settings import WebhookSettings
 
 PROGRAMS = ("webhook", "agent", "certs")
 WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})
+OF_CLUSTERS = ("Cluster", "Mutating", "Namespace", "Validating")
 LEVEL = "pod-security.kubernetes.io/"
 
 
@@ -61,15 +63,26 @@ def test_the_namespace_lets_the_agents_in() -> None:
 
 def test_everything_with_a_namespace_is_in_ours() -> None:
     """
-    No object of ours lives among the tenants'.
+    No object of ours lives among the tenants', or wherever who applies it happens to be.
     """
     elsewhere = [
         item["metadata"]
         for item in objects()
-        if item["metadata"].get("namespace", names.SYSTEM_NAMESPACE) != names.SYSTEM_NAMESPACE
+        if not item["kind"].startswith(OF_CLUSTERS)
+        and item["metadata"].get("namespace") != names.SYSTEM_NAMESPACE
     ]
 
     assert [] == elsewhere
+
+
+@pytest.mark.parametrize("part", sorted(path.name for path in BASE.iterdir() if path.is_dir()))
+def test_every_file_is_listed(part: str) -> None:
+    """
+    No manifest lies beside its kustomization unused: one that nobody lists is never applied.
+    """
+    listed = {BASE / part / "kustomization.yaml", *files(BASE / part)}
+
+    assert listed == set((BASE / part).glob("*.yaml"))
 
 
 def test_no_two_objects_are_one() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gpufence import conditions, names
 from gpufence.mode import Mode
-from tests.manifests.webhook.objects import manifest
+from tests.support.manifests import found
 from webhook.app import BINDING_PATH, POD_PATHS
 from webhook.settings import ServerSettings
 
@@ -18,8 +18,8 @@ BINDINGS = "bindings.gpufence.io"
 
 
 def hooks() -> dict[str, dict[str, Any]]:
-    found = manifest("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)["webhooks"]
-    return {hook["name"]: hook for hook in found}
+    item = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
+    return {hook["name"]: hook for hook in item["webhooks"]}
 
 
 def pod_hook(mode: Mode) -> dict[str, Any]:
@@ -54,9 +54,9 @@ def test_match_conditions_are_those_of_the_code(mode: Mode) -> None:
     """
     The text that decides who is called is the generated one, to the letter.
     """
-    found = {each["name"]: each["expression"] for each in pod_hook(mode)["matchConditions"]}
+    written = {each["name"]: each["expression"] for each in pod_hook(mode)["matchConditions"]}
 
-    assert {"uses-gpu": conditions.uses_gpu(), "no-mirror": conditions.no_mirror()} == found
+    assert {"uses-gpu": conditions.uses_gpu(), "no-mirror": conditions.no_mirror()} == written
 
 
 def test_bindings_have_no_conditions_and_the_upper_modes() -> None:

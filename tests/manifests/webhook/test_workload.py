@@ -4,7 +4,6 @@ Deployment, Service, rights and policies fit the program and each other.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -12,15 +11,15 @@ import pytest
 from gpufence import names
 from gpufence.mode import MODES
 from gpufence.settings import rows
-from tests.manifests.webhook.objects import FOLDER, listed_files, manifest, texts
+from tests.support import manifests
+from tests.support.manifests import found
 from webhook.app import HEALTH_PATH, READY_PATH
 from webhook.server import LAST_ANSWERS_SECONDS
 from webhook.settings import ServerSettings
 
 
 def pod_spec() -> dict[str, Any]:
-    spec: dict[str, Any] = manifest("Deployment", names.WEBHOOK_SERVICE)["spec"]["template"]["spec"]
-    return spec
+    return manifests.pod_spec(found("Deployment", names.WEBHOOK_SERVICE))
 
 
 def container() -> dict[str, Any]:
@@ -33,30 +32,13 @@ def environment() -> dict[str, str]:
     return {each["name"]: each["value"] for each in container()["env"]}
 
 
-def test_every_file_is_listed() -> None:
-    """
-    A file that nobody lists is never applied.
-    """
-    there = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
-
-    assert there == set(listed_files())
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "Service", "PodDisruptionBudget", "ServiceAccount"])
-def test_what_has_a_namespace_is_in_ours(kind: str) -> None:
-    """
-    Nothing of ours lies about elsewhere.
-    """
-    assert names.SYSTEM_NAMESPACE == manifest(kind, names.WEBHOOK_SERVICE)["metadata"]["namespace"]
-
-
 def test_the_api_server_finds_the_service() -> None:
     """
     Name, namespace and port of the Service are what every hook calls.
     """
-    service = manifest("Service", names.WEBHOOK_SERVICE)
+    service = found("Service", names.WEBHOOK_SERVICE)
     ports = {port["name"]: port for port in service["spec"]["ports"]}
-    configuration = manifest("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
+    configuration = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
     called = [hook["clientConfig"]["service"] for hook in configuration["webhooks"]]
 
     assert {(names.SYSTEM_NAMESPACE, names.WEBHOOK_SERVICE, ports["https"]["port"])} == {
@@ -119,7 +101,7 @@ def test_the_webhook_may_read_and_nothing_else() -> None:
     """
     Its rights are exactly what its two watches and its questions take.
     """
-    rules = manifest("ClusterRole", names.WEBHOOK_SERVICE)["rules"]
+    rules = found("ClusterRole", names.WEBHOOK_SERVICE)["rules"]
     rights = {resource: set(rule["verbs"]) for rule in rules for resource in rule["resources"]}
 
     assert {
@@ -149,8 +131,8 @@ def test_one_of_two_stays_through_a_drain() -> None:
     """
     There are two replicas, and a disruption takes one at a time.
     """
-    deployment = manifest("Deployment", names.WEBHOOK_SERVICE)
-    budget = manifest("PodDisruptionBudget", names.WEBHOOK_SERVICE)
+    deployment = found("Deployment", names.WEBHOOK_SERVICE)
+    budget = found("PodDisruptionBudget", names.WEBHOOK_SERVICE)
 
     assert 2 == deployment["spec"]["replicas"]
     assert 1 == budget["spec"]["maxUnavailable"]
@@ -161,7 +143,7 @@ def test_the_mode_policy_knows_the_modes_of_the_code() -> None:
     """
     The policy's list is the code's list.
     """
-    policy = manifest("ValidatingAdmissionPolicy", "gpufence-mode")["spec"]
+    policy = found("ValidatingAdmissionPolicy", "gpufence-mode")["spec"]
     listed = ", ".join(f"'{mode}'" for mode in MODES)
 
     assert (
@@ -174,7 +156,7 @@ def test_the_freezing_policy_knows_the_keys_of_the_code() -> None:
     """
     Both prefixes and every key of KAI are frozen.
     """
-    policy = manifest("ValidatingAdmissionPolicy", "gpufence-frozen-annotations")["spec"]
+    policy = found("ValidatingAdmissionPolicy", "gpufence-frozen-annotations")["spec"]
     variables = {each["name"]: each["expression"] for each in policy["variables"]}
     kai = ", ".join(f"'{key}'" for key in names.KAI_KEYS)
 
@@ -190,16 +172,6 @@ def test_every_policy_is_bound(policy: str) -> None:
     """
     A policy without a binding does nothing.
     """
-    binding = manifest("ValidatingAdmissionPolicyBinding", policy)["spec"]
+    binding = found("ValidatingAdmissionPolicyBinding", policy)["spec"]
 
     assert {"policyName": policy, "validationActions": ["Deny"]} == binding
-
-
-def test_every_name_of_ours_is_one_of_the_code() -> None:
-    """
-    No manifest spells a label or annotation that names.py does not know.
-    """
-    known = {value for value in vars(names).values() if isinstance(value, str)}
-    said = {word for text in texts() for word in re.findall(r"[a-z.]*gpufence\.io/[a-z-]*", text)}
-
-    assert set() == said - known

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from kube import (
     Client,
-    ClientSettings,
     ConflictError,
     NotFoundError,
     PatchType,
-    connect,
     core,
     group,
 )
@@ -28,7 +26,8 @@ from tests.integration.agent.chaos.people import EVICTING, MODES, SHIELD, Person
 from tests.integration.agent.chaos.program import Agent
 from tests.integration.agent.chaos.promise import Promise
 from tests.integration.agent.chaos.truth import Blind, Start
-from tests.integration.agent.program.site import Site
+from tests.integration.agent.program.site import NodeSite
+from tests.support import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +71,7 @@ class Stage:
     """
 
     plane: ControlPlane
-    site: Site
+    site: NodeSite
     node: SimulatedNode
     agent: Agent
     observer: Observer
@@ -119,14 +118,13 @@ def staged() -> Iterator[Stage]:
     """
     with ExitStack() as undo:
         plane = undo.enter_context(ControlPlane.start(Assets.from_environment(os.environ)))
-        client = undo.enter_context(connect(ClientSettings(kubeconfig=str(plane.kubeconfig()))))
+        node = undo.enter_context(SimulatedNode(_node(plane)))
+        site = undo.enter_context(NodeSite(plane, node, names.SYSTEM_NAMESPACE))
+        client = site.admin
         for name, mode in {names.SYSTEM_NAMESPACE: None, **MODES}.items():
-            labels = {} if mode is None else {names.MODE: mode}
-            client.post(core("namespaces"), {"metadata": {"name": name, "labels": labels}})
+            client.post(core("namespaces"), objects.namespace(name, mode))
         for name in EVICTING:
             _shield(client, name)
-        node = undo.enter_context(SimulatedNode(_node(plane)))
-        site = Site(plane, node, names.SYSTEM_NAMESPACE, client)
         site.install()
         observer = undo.enter_context(Observer(node, client))
         agent = undo.enter_context(Agent(lambda: site.agent(**SETTINGS)))

@@ -5,12 +5,10 @@ One site for all tests of a module, and an agent's cluster part that runs all th
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
 
-from kube import ClientSettings, connect, core
-from tests.integration.agent.cluster.site import Site
+from tests.integration.agent.cluster.site import ClusterSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,43 +18,43 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def bare(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def bare(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterSite]:
     """
     A site before anything is applied.
     """
     folder = tmp_path_factory.mktemp("agent")
     with (
-        connect(ClientSettings(kubeconfig=str(control_plane.kubeconfig()))) as admin,
         control_plane.fresh_namespace("system") as system,
+        ClusterSite(control_plane, folder, system) as made,
     ):
-        yield Site(control_plane, folder, admin, system, f"node-{uuid4().hex[:8]}")
+        yield made
 
 
 @pytest.fixture(scope="module")
-def site(bare: Site) -> Site:
+def site(bare: ClusterSite) -> ClusterSite:
     bare.install()
     return bare
 
 
 @pytest.fixture(scope="module")
-def cluster(site: Site) -> Iterator[AgentCluster]:
+def cluster(site: ClusterSite) -> Iterator[AgentCluster]:
     with site.cluster() as running:
         yield running
 
 
 @pytest.fixture
-def namespace(bare: Site) -> Iterator[str]:
+def namespace(bare: ClusterSite) -> Iterator[str]:
     """
     A namespace that nobody else uses, made without the time that kubectl takes to start.
     """
-    name = f"test-{uuid4().hex[:8]}"
-    bare.admin.post(core("namespaces"), {"metadata": {"name": name}})
-    yield name
-    bare.admin.delete(core("namespaces", name))
+    with bare.namespace() as name:
+        yield name
 
 
 @pytest.fixture
-def fenced(site: Site, namespace: str) -> str:
+def fenced(site: ClusterSite, namespace: str) -> str:
     """
     A namespace of its own in which pods are evicted.
     """

@@ -4,14 +4,9 @@ A node, the manifests of its agent, and pods to be judged, on a real API server.
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
-
-import yaml
 
 from agent.cluster import AgentCluster, ClusterSettings
 from agent.model.decision import Action, Outcome, Verdict
@@ -20,7 +15,6 @@ from gpufence.backoff import Backoff
 from kube import (
     Client,
     ClientSettings,
-    NotFoundError,
     PatchType,
     WatchSettings,
     connect,
@@ -29,9 +23,11 @@ from kube import (
 )
 from tests.support.builders import card, gpushare, node_cards
 from tests.support.observing import eventually
+from tests.support.site import PlaneSite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from agent.model.pod import PodOnNode
     from kube import JsonObject
@@ -39,40 +35,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FOLDER = Path(__file__).parents[4] / "deploy" / "base" / "agent"
-ACCOUNT = "gpufence-agent"
 CARDS = node_cards(card(0), card(1))
 WATCHING = WatchSettings(backoff=Backoff(first_seconds=0.1, limit_seconds=0.2))
 
 
-@dataclass
-class Site:
+class ClusterSite(PlaneSite):
     """
     One system namespace of its own, in which the shipped manifests are applied.
     """
 
-    plane: ControlPlane
-    folder: Path
-    admin: Client
-    system: str
-    node: str
+    def __init__(self, plane: ControlPlane, folder: Path, system: str) -> None:
+        super().__init__(plane, system)
+        self.folder = folder
+        self.node = f"node-{uuid4().hex[:8]}"
 
     def install(self, rules: list[dict[str, Any]] | None = None) -> None:
         """
         Apply the rights as they lie in the tree, but in another namespace, or with other rules.
         """
-        text = (FOLDER / "rbac.yaml").read_text(encoding="utf-8")
-        items = [_moved(item, self.system) for item in yaml.safe_load_all(text)]
+        items = self.shipped("agent")
         for item in items:
             if item["kind"] == "ClusterRole" and rules is not None:
                 item["rules"] = rules
-        self.apply(items)
+        self.apply(*items)
         self.set_policy("evict")
         self.add_node(self.node)
-
-    def apply(self, items: list[dict[str, Any]]) -> None:
-        both = {"apiVersion": "v1", "kind": "List", "items": items}
-        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(both))
 
     def add_node(self, name: str) -> None:
         self.admin.post(core("nodes"), {"metadata": {"name": name}})
@@ -80,25 +67,6 @@ class Site:
         path = core("nodes", name, "status")
         body = {"status": {"capacity": offered, "allocatable": offered}}
         self.admin.patch(path, body, PatchType.MERGE)
-
-    def set_policy(self, mode: str | None) -> None:
-        """
-        Turn the kill switch; None takes it away.
-        """
-        maps = core("namespaces", self.system, "configmaps")
-        path = f"{maps}/{names.POLICY_CONFIGMAP}"
-        said = {"data": {names.POLICY_MAX_MODE: mode}}
-        try:
-            if mode is None:
-                self.admin.delete(path)
-            else:
-                self.admin.patch(path, said, PatchType.MERGE)
-        except NotFoundError:
-            self.admin.post(maps, {"metadata": {"name": names.POLICY_CONFIGMAP}, **said})
-
-    def label(self, namespace: str, mode: str) -> None:
-        body = {"metadata": {"labels": {names.MODE: mode}}}
-        self.admin.patch(core("namespaces", namespace), body, PatchType.MERGE)
 
     def add_pod(self, namespace: str, name: str = "a", **more: Any) -> JsonObject:
         """
@@ -127,9 +95,6 @@ class Site:
         }
         path = core("namespaces", namespace, "pods", name, "status")
         return self.admin.patch(path, {"status": status}, PatchType.MERGE)
-
-    def pod(self, namespace: str, name: str = "a") -> JsonObject:
-        return self.admin.get(core("namespaces", namespace, "pods", name))
 
     def add_budget(
         self,
@@ -167,23 +132,8 @@ class Site:
         """
         Speak as the agent's account in a pod on a node, by default the site's own.
         """
-        node = node or self.node
-        pod = f"agent-{uuid4().hex[:8]}"
-        self.admin.post(
-            core("namespaces", self.system, "pods"),
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": pod},
-                "spec": {
-                    "containers": [{"name": "agent", "image": "x"}],
-                    "nodeName": node,
-                    "serviceAccountName": ACCOUNT,
-                },
-            },
-        )
-        token = self.folder / f"{pod}.token"
-        token.write_text(self.plane.service_account_token(self.system, ACCOUNT, pod=pod))
+        token = self.folder / f"{uuid4().hex[:8]}.token"
+        token.write_text(self.token_of_agent(node or self.node))
         settings = ClientSettings(
             server=self.plane.url, ca_file=self.plane.ca_file, token_file=token
         )
@@ -244,14 +194,3 @@ def wait_for(find: Callable[[], T | None], cluster: AgentCluster) -> T:
 
 def verdict(pod: PodOnNode, action: Action = Action.EVICT) -> Verdict:
     return Verdict(pod, Outcome.EVICT, action=action)
-
-
-def _moved(item: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """
-    Put an object of the manifests into another namespace, as kustomize does.
-    """
-    if not item["kind"].startswith("Cluster"):
-        item["metadata"]["namespace"] = namespace
-    for subject in item.get("subjects", []):
-        subject["namespace"] = namespace
-    return item

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent.cluster import AgentCluster
     from agent.model.pod import PodOnNode
     from kube import JsonObject
-    from tests.integration.agent.cluster.site import Site
+    from tests.integration.agent.cluster.site import ClusterSite
 
 OWNER = {
     "apiVersion": "apps/v1",
@@ -32,16 +32,18 @@ def notices(pod: PodOnNode, message: str = "3,900 MiB used") -> list[Notice]:
     return [Notice(names.LIMIT_EXCEEDED, about, message) for about in about_pod(pod)]
 
 
-def found(site: Site, namespace: str) -> list[JsonObject]:
+def found(site: ClusterSite, namespace: str) -> list[JsonObject]:
     return site.admin.list(core("namespaces", namespace, "events")).items
 
 
-def pod_of(site: Site, cluster: AgentCluster, namespace: str) -> PodOnNode:
+def pod_of(site: ClusterSite, cluster: AgentCluster, namespace: str) -> PodOnNode:
     made = site.add_pod(namespace, metadata=OF_SET)
     return known(cluster, made["metadata"]["uid"])
 
 
-def test_events_are_read_with_kubectl(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_events_are_read_with_kubectl(
+    site: ClusterSite, cluster: AgentCluster, fenced: str
+) -> None:
     """
     The pod's events and its owner's stand where kubectl looks for them.
     """
@@ -57,7 +59,7 @@ def test_events_are_read_with_kubectl(site: Site, cluster: AgentCluster, fenced:
     assert "<unknown>" not in described + listed
 
 
-def test_repetitions_are_counted(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_repetitions_are_counted(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     An episode that lasts has one Event with its count and its latest message.
     """
@@ -72,7 +74,7 @@ def test_repetitions_are_counted(site: Site, cluster: AgentCluster, fenced: str)
     assert "4,000 MiB used" == event["message"]
 
 
-def test_expired_events_come_again(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_expired_events_come_again(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     An Event that has expired meanwhile is made anew, with the count it had reached.
     """
@@ -88,7 +90,7 @@ def test_expired_events_come_again(site: Site, cluster: AgentCluster, fenced: st
     assert first["firstTimestamp"] == again["firstTimestamp"]
 
 
-def test_events_of_the_node(site: Site, cluster: AgentCluster) -> None:
+def test_events_of_the_node(site: ClusterSite, cluster: AgentCluster) -> None:
     """
     `kubectl describe node` shows what concerns no single pod.
     """
@@ -103,7 +105,7 @@ def test_events_of_the_node(site: Site, cluster: AgentCluster) -> None:
     assert "no driver" in wait_for(described, cluster)
 
 
-def test_a_namespace_that_ends(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_a_namespace_that_ends(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     Events that a terminating namespace takes no more are counted, and those after them written.
     """

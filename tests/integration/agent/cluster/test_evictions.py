@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent.cluster import AgentCluster
     from agent.model.pod import PodOnNode
     from kube import JsonObject
-    from tests.integration.agent.cluster.site import Site
+    from tests.integration.agent.cluster.site import ClusterSite
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
 OF_JOB = {"name": "a", "labels": {"app": "web"}, "ownerReferences": [OWNER]}
@@ -28,7 +28,7 @@ def conditions(pod: JsonObject) -> dict[str, str]:
 
 
 @pytest.fixture
-def pod(site: Site, cluster: AgentCluster, fenced: str) -> PodOnNode:
+def pod(site: ClusterSite, cluster: AgentCluster, fenced: str) -> PodOnNode:
     """
     A running pod that may take its time to end.
     """
@@ -36,7 +36,7 @@ def pod(site: Site, cluster: AgentCluster, fenced: str) -> PodOnNode:
     return known(cluster, made["metadata"]["uid"])
 
 
-def test_evicted(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
+def test_evicted(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
     """
     A pod that is evicted terminates within the most grace that an evicted pod gets.
     """
@@ -48,7 +48,7 @@ def test_evicted(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
     assert "EvictionByEvictionAPI" == conditions(now)["DisruptionTarget"]
 
 
-def test_a_short_grace_is_kept(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_a_short_grace_is_kept(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     A pod that asks for less time than the most gets what it asks for.
     """
@@ -59,7 +59,7 @@ def test_a_short_grace_is_kept(site: Site, cluster: AgentCluster, fenced: str) -
     assert 7 == site.pod(fenced)["metadata"]["deletionGracePeriodSeconds"]
 
 
-def test_no_grace_is_a_second(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_no_grace_is_a_second(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     A pod that asks for no grace stays in the API until its node says that it has ended.
     """
@@ -70,7 +70,7 @@ def test_no_grace_is_a_second(site: Site, cluster: AgentCluster, fenced: str) ->
     assert 1 == site.pod(fenced)["metadata"]["deletionGracePeriodSeconds"]
 
 
-def test_blocked_by_a_budget(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
+def test_blocked_by_a_budget(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
     """
     A disruption budget that allows nothing blocks an eviction.
     """
@@ -82,7 +82,9 @@ def test_blocked_by_a_budget(site: Site, cluster: AgentCluster, pod: PodOnNode) 
     assert "deletionTimestamp" not in site.pod(pod.namespace)["metadata"]
 
 
-def test_blocked_by_a_budget_in_progress(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
+def test_blocked_by_a_budget_in_progress(
+    site: ClusterSite, cluster: AgentCluster, pod: PodOnNode
+) -> None:
     """
     A budget that its controller has not looked at yet blocks too, with a time to come back.
     """
@@ -92,7 +94,7 @@ def test_blocked_by_a_budget_in_progress(site: Site, cluster: AgentCluster, pod:
     assert (Answer.BLOCKED, 10.0) == (result.answer, result.after_seconds)
 
 
-def test_blocked_by_two_budgets(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
+def test_blocked_by_two_budgets(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
     """
     Several budgets for one pod block it, though the API server calls that its own error.
     """
@@ -104,7 +106,9 @@ def test_blocked_by_two_budgets(site: Site, cluster: AgentCluster, pod: PodOnNod
     assert "more than one PodDisruptionBudget" in result.detail
 
 
-def test_blocked_by_an_impossible_budget(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
+def test_blocked_by_an_impossible_budget(
+    site: ClusterSite, cluster: AgentCluster, pod: PodOnNode
+) -> None:
     """
     A budget in a state that cannot be blocks, though the API server calls that forbidden.
     """
@@ -114,7 +118,7 @@ def test_blocked_by_an_impossible_budget(site: Site, cluster: AgentCluster, pod:
     assert Answer.BLOCKED is result.answer
 
 
-def test_deleted_past_a_budget(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
+def test_deleted_past_a_budget(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
     """
     A deletion asks no budget.
     """
@@ -125,7 +129,7 @@ def test_deleted_past_a_budget(site: Site, cluster: AgentCluster, pod: PodOnNode
     assert 30 == site.pod(pod.namespace)["metadata"]["deletionGracePeriodSeconds"]
 
 
-def test_job_pods_count_as_failed(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_job_pods_count_as_failed(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     A Job's pod is deleted without the mark that would keep the Job from counting it.
     """
@@ -140,7 +144,7 @@ def test_job_pods_count_as_failed(site: Site, cluster: AgentCluster, fenced: str
     assert "DisruptionTarget" not in conditions(now)
 
 
-def test_budgets_of_job_pods_count(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_budgets_of_job_pods_count(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     A Job's pod is not deleted where a budget would refuse its eviction.
     """
@@ -155,7 +159,7 @@ def test_budgets_of_job_pods_count(site: Site, cluster: AgentCluster, fenced: st
 
 @pytest.mark.parametrize("action", [Action.EVICT, Action.EVICT_JOB, Action.DELETE])
 def test_a_successor_is_spared(
-    site: Site, cluster: AgentCluster, pod: PodOnNode, action: Action
+    site: ClusterSite, cluster: AgentCluster, pod: PodOnNode, action: Action
 ) -> None:
     """
     A pod that has the name but not the UID is never touched.
@@ -166,7 +170,7 @@ def test_a_successor_is_spared(
     assert "deletionTimestamp" not in site.pod(pod.namespace)["metadata"]
 
 
-def test_gone(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
+def test_gone(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> None:
     """
     A pod that is gone is said to be gone, not forbidden.
     """
@@ -177,7 +181,7 @@ def test_gone(site: Site, cluster: AgentCluster, pod: PodOnNode) -> None:
 
 
 @pytest.mark.parametrize("reason", ["terminating", "mode", "kill switch", "no kill switch"])
-def test_cancelled(site: Site, cluster: AgentCluster, pod: PodOnNode, reason: str) -> None:
+def test_cancelled(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode, reason: str) -> None:
     """
     What the last look finds counts, even before the watches have told of it.
     """

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kube import Client
-    from tests.integration.agent.cluster.site import Site
+    from tests.integration.agent.cluster.site import ClusterSite
 
 
 @pytest.fixture(scope="module")
-def neighbour(site: Site) -> str:
+def neighbour(site: ClusterSite) -> str:
     """
     Another node.
     """
@@ -33,7 +33,7 @@ def neighbour(site: Site) -> str:
 
 
 @pytest.fixture(scope="module")
-def account(site: Site) -> Iterator[Client]:
+def account(site: ClusterSite) -> Iterator[Client]:
     """
     The agent's own account, in a pod on the site's node.
     """
@@ -42,7 +42,7 @@ def account(site: Site) -> Iterator[Client]:
 
 
 @pytest.fixture
-def as_node(site: Site, account: Client) -> Client:
+def as_node(site: ClusterSite, account: Client) -> Client:
     return account.impersonating(f"system:node:{site.node}")
 
 
@@ -82,7 +82,7 @@ REFUSED: dict[str, Callable[[Client, str, str], object]] = {
 
 
 @pytest.mark.parametrize("wish", REFUSED)
-def test_refused_as_the_node(site: Site, as_node: Client, wish: str) -> None:
+def test_refused_as_the_node(site: ClusterSite, as_node: Client, wish: str) -> None:
     """
     As its node an agent may do nothing beyond what it needs.
     """
@@ -91,7 +91,7 @@ def test_refused_as_the_node(site: Site, as_node: Client, wish: str) -> None:
 
 
 @pytest.mark.parametrize("wish", REFUSED)
-def test_refused_as_itself(site: Site, account: Client, wish: str) -> None:
+def test_refused_as_itself(site: ClusterSite, account: Client, wish: str) -> None:
     """
     As itself an agent may do none of that either.
     """
@@ -99,7 +99,7 @@ def test_refused_as_itself(site: Site, account: Client, wish: str) -> None:
         REFUSED[wish](account, site.node, site.system)
 
 
-def test_words_are_all_it_reads_itself(site: Site, account: Client) -> None:
+def test_words_are_all_it_reads_itself(site: ClusterSite, account: Client) -> None:
     """
     As itself an agent reads the kill switch but no other ConfigMap, and evicts nobody.
     """
@@ -133,7 +133,7 @@ GONE_BY: dict[str, Callable[[Client, str], object]] = {
 
 @pytest.mark.parametrize("method", GONE_BY)
 def test_pods_of_other_nodes_are_safe(
-    site: Site, as_node: Client, fenced: str, neighbour: str, method: str
+    site: ClusterSite, as_node: Client, fenced: str, neighbour: str, method: str
 ) -> None:
     """
     An agent of one node can neither evict nor delete a pod of another one.
@@ -146,7 +146,7 @@ def test_pods_of_other_nodes_are_safe(
     assert "deletionTimestamp" not in site.pod(fenced)["metadata"]
 
 
-def test_a_node_that_is_not_its_own(site: Site, neighbour: str) -> None:
+def test_a_node_that_is_not_its_own(site: ClusterSite, neighbour: str) -> None:
     """
     An agent that takes itself for another node's learns of nothing, and says why.
     """
@@ -162,7 +162,7 @@ def test_a_node_that_is_not_its_own(site: Site, neighbour: str) -> None:
     assert not fresh
 
 
-def test_plain_rights_are_found(site: Site, fenced: str) -> None:
+def test_plain_rights_are_found(site: ClusterSite, fenced: str) -> None:
     """
     An account with rights of its own, as on an older Kubernetes, acts by those.
     """
@@ -177,7 +177,7 @@ def test_plain_rights_are_found(site: Site, fenced: str) -> None:
     assert Answer.ACCEPTED is result.answer
 
 
-def test_one_annotation_of_its_node(site: Site, as_node: Client) -> None:
+def test_one_annotation_of_its_node(site: ClusterSite, as_node: Client) -> None:
     """
     As its node an agent may write the node's annotations, which is where its cards go.
     """

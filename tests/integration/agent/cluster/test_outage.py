@@ -14,10 +14,10 @@ from kube import core
 from tests.integration.agent.cluster.site import known, verdict, wait_for
 
 if TYPE_CHECKING:
-    from tests.integration.agent.cluster.site import Site
+    from tests.integration.agent.cluster.site import ClusterSite
 
 
-def test_outage(site: Site, fenced: str) -> None:
+def test_outage(site: ClusterSite, fenced: str) -> None:
     """
     While the API server is away nobody is evicted, and afterwards everything is as before.
     """

@@ -16,16 +16,17 @@ from agent.events.notice import about_pod
 from agent.model.decision import Action, Answer
 from gpufence import names
 from kube import ForbiddenError, PatchType, core, group
-from tests.integration.agent.cluster.site import FOLDER, known, verdict, wait_for
+from tests.integration.agent.cluster.site import known, verdict, wait_for
+from tests.support.manifests import COMPONENTS
 from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kube import Client
-    from tests.integration.agent.cluster.site import Site
+    from tests.integration.agent.cluster.site import ClusterSite
 
-COMPONENT = FOLDER.parents[1] / "components" / "kubernetes-1.30"
+COMPONENT = COMPONENTS / "kubernetes-1.30"
 ADMISSION = "admissionregistration.k8s.io/v1"
 KINDS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -37,14 +38,14 @@ TAINT = {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}
 
 
 @pytest.fixture(scope="module")
-def neighbour(bare: Site) -> str:
+def neighbour(bare: ClusterSite) -> str:
     name = f"node-{uuid4().hex[:8]}"
     bare.add_node(name)
     return name
 
 
 @pytest.fixture(scope="module")
-def site(bare: Site) -> Iterator[Site]:
+def site(bare: ClusterSite) -> Iterator[ClusterSite]:
     """
     The site with the component's rights and policies.
     """
@@ -52,14 +53,14 @@ def site(bare: Site) -> Iterator[Site]:
     bare.install(change["value"])
     text = (COMPONENT / "policies.yaml").read_text(encoding="utf-8")
     policies = list(yaml.safe_load_all(text.replace(names.SYSTEM_NAMESPACE, bare.system)))
-    bare.apply(policies)
+    bare.apply(*policies)
     yield bare
     for item in policies:
         bare.admin.delete(group(ADMISSION, KINDS[item["kind"]], item["metadata"]["name"]))
 
 
 @pytest.mark.parametrize("impersonation", [Impersonation.AUTO, Impersonation.OFF])
-def test_all_of_its_work(site: Site, fenced: str, impersonation: Impersonation) -> None:
+def test_all_of_its_work(site: ClusterSite, fenced: str, impersonation: Impersonation) -> None:
     """
     The plain account can do all that an agent has to do, and finds out that it must.
     """
@@ -79,7 +80,7 @@ def test_all_of_its_work(site: Site, fenced: str, impersonation: Impersonation) 
     assert [Answer.ACCEPTED, Answer.ACCEPTED] == answers
 
 
-FORBIDDEN: dict[str, Callable[[Client, Site, str, str], object]] = {
+FORBIDDEN: dict[str, Callable[[Client, ClusterSite, str, str], object]] = {
     "another node's cards": lambda client, _site, node, _space: client.patch(
         core("nodes", node), SAID, PatchType.MERGE, DRY
     ),
@@ -93,7 +94,7 @@ FORBIDDEN: dict[str, Callable[[Client, Site, str, str], object]] = {
 
 
 @pytest.mark.parametrize("wish", FORBIDDEN)
-def test_what_policies_forbid(site: Site, fenced: str, neighbour: str, wish: str) -> None:
+def test_what_policies_forbid(site: ClusterSite, fenced: str, neighbour: str, wish: str) -> None:
     """
     The plain account neither deletes pods of other nodes nor changes those nodes.
     """

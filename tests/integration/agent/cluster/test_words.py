@@ -18,12 +18,12 @@ from tests.support.builders import T4_BYTES, card, container, node_cards
 if TYPE_CHECKING:
     from agent.cluster import AgentCluster
     from kube import JsonObject
-    from tests.integration.agent.cluster.site import Site
+    from tests.integration.agent.cluster.site import ClusterSite
 
 KILL_SWITCH_SECONDS = 2.0
 
 
-def said(site: Site) -> str:
+def said(site: ClusterSite) -> str:
     node = site.admin.get(core("nodes", site.node))
     return str(node["metadata"].get("annotations", {}).get(names.CARDS, ""))
 
@@ -32,7 +32,9 @@ def wait_for_mode(cluster: AgentCluster, uid: str, mode: Mode) -> None:
     wait_for(lambda: cluster.pods().by_uid[uid].mode is mode or None, cluster)
 
 
-def test_a_pod_is_known_with_its_limit(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_a_pod_is_known_with_its_limit(
+    site: ClusterSite, cluster: AgentCluster, fenced: str
+) -> None:
     """
     A pod that starts is known with its containers, its mode and its limit on each card.
     """
@@ -46,7 +48,7 @@ def test_a_pod_is_known_with_its_limit(site: Site, cluster: AgentCluster, fenced
     assert {"a": "main"} == pod.containers
 
 
-def test_nothing_new_is_nothing_new(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_nothing_new_is_nothing_new(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     The very same pods are handed out while nothing has changed that matters.
     """
@@ -64,7 +66,7 @@ def test_nothing_new_is_nothing_new(site: Site, cluster: AgentCluster, fenced: s
     assert all(after.by_uid[uid] is pod for uid, pod in before.by_uid.items())
 
 
-def test_unfenced_pods_are_known(site: Site, cluster: AgentCluster, namespace: str) -> None:
+def test_unfenced_pods_are_known(site: ClusterSite, cluster: AgentCluster, namespace: str) -> None:
     """
     A pod of a namespace without a mode is known, so that its memory has an owner.
     """
@@ -74,7 +76,7 @@ def test_unfenced_pods_are_known(site: Site, cluster: AgentCluster, namespace: s
     assert pod.mode is None
 
 
-def test_modes_change_at_once(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_modes_change_at_once(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     A namespace's new word counts for the pods that run in it.
     """
@@ -85,7 +87,7 @@ def test_modes_change_at_once(site: Site, cluster: AgentCluster, fenced: str) ->
     wait_for_mode(cluster, uid, Mode.OBSERVE)
 
 
-def test_kill_switch(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_kill_switch(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     The kill switch works within two seconds, and so does its loss.
     """
@@ -109,7 +111,7 @@ def test_kill_switch(site: Site, cluster: AgentCluster, fenced: str) -> None:
     assert Mode.EVICT is cluster.status().highest
 
 
-def test_the_node_says_its_cards(site: Site, cluster: AgentCluster) -> None:
+def test_the_node_says_its_cards(site: ClusterSite, cluster: AgentCluster) -> None:
     """
     The Node says which cards it has and what its resources count in.
     """
@@ -120,7 +122,7 @@ def test_the_node_says_its_cards(site: Site, cluster: AgentCluster) -> None:
     assert ((names.GPUSHARE_MEMORY, "GiB"),) == found.units
 
 
-def test_a_later_look_at_the_same_cards(site: Site, cluster: AgentCluster) -> None:
+def test_a_later_look_at_the_same_cards(site: ClusterSite, cluster: AgentCluster) -> None:
     """
     The time of an observation alone is no reason to write.
     """
@@ -132,7 +134,7 @@ def test_a_later_look_at_the_same_cards(site: Site, cluster: AgentCluster) -> No
     assert before == said(site)
 
 
-def test_an_edited_annotation(site: Site, cluster: AgentCluster) -> None:
+def test_an_edited_annotation(site: ClusterSite, cluster: AgentCluster) -> None:
     """
     Whoever edits what the Node says of its cards finds it put right.
     """
@@ -144,7 +146,7 @@ def test_an_edited_annotation(site: Site, cluster: AgentCluster) -> None:
     assert wait_for(lambda: said(site) == right or None, cluster)
 
 
-def test_a_mebibyte_node(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_a_mebibyte_node(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     Limits follow when the node begins to count in MiB, and when it stops to tell.
     """
@@ -169,7 +171,7 @@ def test_a_mebibyte_node(site: Site, cluster: AgentCluster, fenced: str) -> None
     assert [3000 * MIB, 3000 * MIB] == limits
 
 
-def test_a_card_more(site: Site, cluster: AgentCluster, fenced: str) -> None:
+def test_a_card_more(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     A card that appears has limits as the others do.
     """

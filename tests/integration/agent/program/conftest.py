@@ -9,9 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from kube import ClientSettings, connect
 from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
-from tests.integration.agent.program.site import Site
+from tests.integration.agent.program.site import NodeSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def shared_site(control_plane: ControlPlane) -> Iterator[Site]:
+def shared_site(control_plane: ControlPlane) -> Iterator[NodeSite]:
     name = f"gpu-{uuid4().hex[:8]}"
     options = NodeOptions(
         kubeconfig=control_plane.node_kubeconfig(name),
@@ -29,19 +28,17 @@ def shared_site(control_plane: ControlPlane) -> Iterator[Site]:
         cards="8xT4",
         sharing=Sharing(Dialect.GPUSHARE),
     )
-    access = ClientSettings(kubeconfig=str(control_plane.kubeconfig()))
     with (
         control_plane.fresh_namespace("system") as system,
         SimulatedNode(options) as node,
-        connect(access) as admin,
+        NodeSite(control_plane, node, system) as ready,
     ):
-        ready = Site(control_plane, node, system, admin)
         ready.install()
         yield ready
 
 
 @pytest.fixture
-def site(shared_site: Site, namespace: str) -> Iterator[Site]:
+def site(shared_site: NodeSite, namespace: str) -> Iterator[NodeSite]:
     """
     The node without pods of other tests; theirs go before their namespace does.
     """

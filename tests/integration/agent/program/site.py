@@ -4,28 +4,23 @@ A simulated node with its agent's rights, and fenced pods on it.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
-
-import yaml
 
 from gpufence import names
 from kube import NotFoundError, core
 from simulator.nvml.build import environment
 from tests.integration.node.cluster import Ground, pod, workload
 from tests.support.agent.process import AgentProcess
-from tests.support.observing import eventually
+from tests.support.objects import agent_pod
+from tests.support.observing import wait_until
+from tests.support.site import AGENT, PlaneSite
 
 if TYPE_CHECKING:
     from kube import Client
     from simulator.controlplane import ControlPlane
     from simulator.node import SimulatedNode
 
-FOLDER = Path(__file__).parents[4] / "deploy" / "base" / "agent"
-ACCOUNT = "gpufence-agent"
 GPU = {"limits": {names.GPUSHARE_MEMORY: "2"}}
 WITHIN = "hold 1Gi"
 OVER = "hold 3Gi"
@@ -46,40 +41,22 @@ class Fenced(Ground):
             return None
 
 
-@dataclass
-class Site:
+class NodeSite(PlaneSite):
     """
     `system` is where the shipped rights are applied, in a namespace of its own.
     """
 
-    plane: ControlPlane
-    node: SimulatedNode
-    system: str
-    admin: Client
-    fenced: list[str] = field(default_factory=list)
+    def __init__(self, plane: ControlPlane, node: SimulatedNode, system: str) -> None:
+        super().__init__(plane, system)
+        self.node = node
+        self.fenced: list[str] = []
 
     def install(self) -> None:
-        text = (FOLDER / "rbac.yaml").read_text(encoding="utf-8")
-        items = [self._moved(item) for item in yaml.safe_load_all(text)]
-        self._apply(*items)
+        self.apply(*self.shipped("agent"))
         self.set_policy("evict")
-        self._apply(self._agent_pod())
-
-    def set_policy(self, mode: str) -> None:
-        """
-        Turn the kill switch.
-        """
-        self._apply(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": names.POLICY_CONFIGMAP, "namespace": self.system},
-                "data": {names.POLICY_MAX_MODE: mode},
-            }
+        self.admin.post(
+            core("namespaces", self.system, "pods"), agent_pod(self._agent, self.node.name)
         )
-
-    def label(self, namespace: str, mode: str) -> None:
-        self.plane.kubectl("label", "--overwrite", "namespace", namespace, f"{names.MODE}={mode}")
 
     def ground(self, namespace: str, mode: str = "evict") -> Fenced:
         """
@@ -101,11 +78,10 @@ class Site:
         """
         Return what a pod of the DaemonSet would have, its token in a kubeconfig.
         """
-        token = self.plane.service_account_token(self.system, ACCOUNT, pod=self._agent)
-        kubeconfig = self.plane.token_kubeconfig(f"agent-{uuid4().hex[:8]}", token)
+        token = self.plane.service_account_token(self.system, AGENT, pod=self._agent)
         return {
             **environment(self.node.state.path),
-            "KUBECONFIG": str(kubeconfig),
+            "KUBECONFIG": str(self.kubeconfig_of(AGENT, token)),
             "GPUFENCE_NODE": self.node.name,
             "GPUFENCE_NAMESPACE": self.system,
             "GPUFENCE_PROC": str(self.node.proc_root),
@@ -116,30 +92,7 @@ class Site:
 
     @property
     def _agent(self) -> str:
-        return f"{ACCOUNT}-{self.node.name}"
-
-    def _agent_pod(self) -> dict[str, Any]:
-        spec = {
-            "containers": [{"name": "agent", "image": "gpufence-agent"}],
-            "nodeName": self.node.name,
-            "serviceAccountName": ACCOUNT,
-        }
-        metadata = {"name": self._agent, "namespace": self.system}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-    def _apply(self, *items: dict[str, Any]) -> None:
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)})
-        self.plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=listed)
-
-    def _moved(self, item: dict[str, Any]) -> dict[str, Any]:
-        """
-        Put an object of the manifests into another namespace, as kustomize does.
-        """
-        if not item["kind"].startswith("Cluster"):
-            item["metadata"]["namespace"] = self.system
-        for subject in item.get("subjects", []):
-            subject["namespace"] = self.system
-        return item
+        return f"{AGENT}-{self.node.name}"
 
 
 def fenced_pod(name: str, script: str, card: int = 0) -> dict[str, Any]:
@@ -169,7 +122,7 @@ def is_gone(ground: Ground, name: str) -> bool:
 
 
 def wait_until_gone(ground: Ground, name: str, agent: AgentProcess) -> None:
-    assert eventually(lambda: is_gone(ground, name)), f"{agent.snapshot()} {agent.lines[-5:]}"
+    wait_until(lambda: is_gone(ground, name), f"{agent.snapshot()} {agent.lines[-5:]}")
 
 
 def events(ground: Fenced, reason: str) -> list[dict[str, Any]]:

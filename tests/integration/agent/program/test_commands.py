@@ -20,7 +20,7 @@ from tests.support.processes import PATIENCE_SECONDS, inherited
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.integration.agent.program.site import Site
+    from tests.integration.agent.program.site import NodeSite
 
 Done = subprocess.CompletedProcess[str]
 
@@ -42,7 +42,7 @@ def states(done: Done) -> dict[str, str]:
     return {item["subject"]: item["state"] for item in said["checks"]}
 
 
-def test_check_finds_all_that_the_agent_needs(site: Site, namespace: str) -> None:
+def test_check_finds_all_that_the_agent_needs(site: NodeSite, namespace: str) -> None:
     """
     With the shipped rights, cards and a running pod, every check that a simulated node can pass
     passes.
@@ -60,7 +60,7 @@ def test_check_finds_all_that_the_agent_needs(site: Site, namespace: str) -> Non
     assert {"evictions", "deletions", "Events", "NVML", "card 7", "identity"} <= set(found)
 
 
-def test_check_names_what_is_missing(site: Site) -> None:
+def test_check_names_what_is_missing(site: NodeSite) -> None:
     """
     An account without rights is told what it cannot read, with the remedy.
     """
@@ -76,7 +76,7 @@ def test_check_names_what_is_missing(site: Site) -> None:
     assert done.stdout.endswith("\nThis node cannot be enforced.\n")
 
 
-def test_check_tells_a_lowered_kill_switch(site: Site) -> None:
+def test_check_tells_a_lowered_kill_switch(site: NodeSite) -> None:
     """
     A kill switch below evict is a warning; rights on another node are missing.
     """
@@ -91,7 +91,7 @@ def test_check_tells_a_lowered_kill_switch(site: Site) -> None:
     assert {"missing"} == {found[name] for name in ("pods of this node", "Node", "evictions")}
 
 
-def test_check_without_a_cluster_says_so(site: Site, tmp_path: Path) -> None:
+def test_check_without_a_cluster_says_so(site: NodeSite, tmp_path: Path) -> None:
     """
     No kubeconfig, and one of a server that is not there, are both told with a remedy.
     """
@@ -110,7 +110,7 @@ def test_check_without_a_cluster_says_so(site: Site, tmp_path: Path) -> None:
 
 
 def test_snapshot_shows_cards_and_whose_processes_they_serve(
-    site: Site, namespace: str, tmp_path: Path
+    site: NodeSite, namespace: str, tmp_path: Path
 ) -> None:
     """
     Without a cluster, a process belongs to its pod by UID, or by name where the kubelet left it.
@@ -133,7 +133,7 @@ def test_snapshot_shows_cards_and_whose_processes_they_serve(
     assert f"{namespace}   good" in table
 
 
-def test_snapshot_without_nvml_fails_with_its_reason(site: Site) -> None:
+def test_snapshot_without_nvml_fails_with_its_reason(site: NodeSite) -> None:
     """
     A driver that does not answer is told, with exit code 1.
     """

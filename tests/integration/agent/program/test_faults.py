@@ -24,7 +24,7 @@ from tests.support.observing import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.agent.program.site import Site
+    from tests.integration.agent.program.site import NodeSite
 
 LISTS = "nvmlDeviceGetComputeRunningProcesses"
 MEMORY = "nvmlDeviceGetMemoryInfo"
@@ -43,7 +43,7 @@ BLINDING = {
 
 
 @pytest.fixture(autouse=True)
-def well_in_the_end(site: Site) -> Iterator[None]:
+def well_in_the_end(site: NodeSite) -> Iterator[None]:
     """
     Let everything work again.
     """
@@ -51,7 +51,7 @@ def well_in_the_end(site: Site) -> Iterator[None]:
     site.node.state.faults.clear()
 
 
-def test_each_card_has_its_own_trouble(site: Site, namespace: str) -> None:
+def test_each_card_has_its_own_trouble(site: NodeSite, namespace: str) -> None:
     """
     Eight cards with a violator each, and an innocent where a fault hides the truth about both.
     """
@@ -81,7 +81,7 @@ def test_each_card_has_its_own_trouble(site: Site, namespace: str) -> None:
     ("action", "function"), [(Action.HANG, MEMORY), (Action.CRASH, LISTS)], ids=["hang", "crash"]
 )
 def test_a_card_that_hangs_or_kills_its_reader_is_alone_in_that(
-    site: Site, namespace: str, action: Action, function: str
+    site: NodeSite, namespace: str, action: Action, function: str
 ) -> None:
     """
     A call that never returns, or takes the child with it, delays only the verdict on its card.
@@ -107,7 +107,7 @@ def test_a_card_that_hangs_or_kills_its_reader_is_alone_in_that(
     assert not is_gone(ground, "good")
 
 
-def test_a_lost_driver_is_waited_for(site: Site, namespace: str) -> None:
+def test_a_lost_driver_is_waited_for(site: NodeSite, namespace: str) -> None:
     """
     Without NVML nothing is shown as measured and nobody is evicted; with it, the violator goes.
     """
@@ -132,7 +132,7 @@ def test_a_lost_driver_is_waited_for(site: Site, namespace: str) -> None:
     assert not is_gone(ground, "good")
 
 
-def test_a_new_driver_is_taken_up(site: Site, namespace: str) -> None:
+def test_a_new_driver_is_taken_up(site: NodeSite, namespace: str) -> None:
     """
     After an upgrade of the driver under way, a new child measures and the violator goes.
     """
@@ -158,7 +158,7 @@ def assert_no_zero(metrics: dict[str, float]) -> None:
     assert 0 not in used
 
 
-def _node_events(site: Site) -> int:
+def _node_events(site: NodeSite) -> int:
     where = ("--field-selector", f"reason={names.NVML_UNAVAILABLE},involvedObject.name=")
     found = site.plane.kubectl(
         "get", "events", "-n", "default", where[0], where[1] + site.node.name, "-o", "name"

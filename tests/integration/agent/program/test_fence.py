@@ -26,7 +26,7 @@ from tests.support.observing import eventually
 
 if TYPE_CHECKING:
     from simulator.controlplane import ControlPlane
-    from tests.integration.agent.program.site import Fenced, Site
+    from tests.integration.agent.program.site import Fenced, NodeSite
 
 END_SECONDS = 4.0
 LONG_GRACE_SECONDS = 600
@@ -38,7 +38,7 @@ LATE_SECONDS = (
 
 
 def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
-    site: Site, namespace: str
+    site: NodeSite, namespace: str
 ) -> None:
     """
     The violator goes once its time is up, its neighbour stays, and everything we show tells why.
@@ -67,7 +67,7 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
     assert acted["over_seconds"] + acted["seconds"] < HOLD_SECONDS + LATE_SECONDS
 
 
-def test_the_last_resort_ends_a_pod_that_does_not_end(site: Site, namespace: str) -> None:
+def test_the_last_resort_ends_a_pod_that_does_not_end(site: NodeSite, namespace: str) -> None:
     """
     A pod that was evicted, ignores SIGTERM and keeps its memory is killed where that is allowed,
     long before its kubelet would; its neighbour is not touched.
@@ -96,7 +96,7 @@ def test_the_last_resort_ends_a_pod_that_does_not_end(site: Site, namespace: str
 
 
 def test_below_evict_nobody_is_evicted(
-    site: Site, control_plane: ControlPlane, namespace: str
+    site: NodeSite, control_plane: ControlPlane, namespace: str
 ) -> None:
     """
     In cap and in observe a violator is told that it would be evicted, and stays.
@@ -114,7 +114,7 @@ def test_below_evict_nobody_is_evicted(
         assert 2 == agent.metrics()['gpufence_verdicts{outcome="would evict"}']
 
 
-def test_the_kill_switch_holds_everybody_back(site: Site, namespace: str) -> None:
+def test_the_kill_switch_holds_everybody_back(site: NodeSite, namespace: str) -> None:
     """
     Under a lower highest mode a violator stays, and goes once it is raised again.
     """
@@ -133,7 +133,7 @@ def test_the_kill_switch_holds_everybody_back(site: Site, namespace: str) -> Non
     assert held_back
 
 
-def test_sigterm_ends_the_agent_at_once(site: Site) -> None:
+def test_sigterm_ends_the_agent_at_once(site: NodeSite) -> None:
     """
     The agent ends within a second or two of SIGTERM, with exit code 0.
     """
@@ -147,7 +147,7 @@ def test_sigterm_ends_the_agent_at_once(site: Site) -> None:
     assert seconds < END_SECONDS
 
 
-def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: Site) -> None:
+def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: NodeSite) -> None:
     """
     A look that would take for half a minute is left behind.
     """
@@ -165,7 +165,7 @@ def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: Site) -> None:
     assert seconds < END_SECONDS + 1.0
 
 
-def test_the_node_says_which_cards_it_has(site: Site) -> None:
+def test_the_node_says_which_cards_it_has(site: NodeSite) -> None:
     """
     The agent writes its cards onto its Node.
     """

@@ -8,18 +8,18 @@ test is about just that, how long it waits for it: it lets pods pass when that i
 from __future__ import annotations
 
 import base64
-import json
-import time
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from gpufence import names
-from kube import Client, ClientSettings, NotFoundError, PatchType, connect, core, group
-from tests.integration.webhook import objects
-from tests.manifests.webhook.objects import manifests
+from kube import PatchType, core, group
+from tests.support import objects
 from tests.support.authority import Authority, write_secret
+from tests.support.manifests import found
+from tests.support.observing import wait_until
+from tests.support.site import RIGHTS, PlaneSite
 from tests.support.webhook import Webhook
 from webhook.metrics import NODES
 
@@ -29,19 +29,14 @@ if TYPE_CHECKING:
 
     from simulator.controlplane import ControlPlane
 
-PATIENCE_SECONDS = 60.0
 HOOK_SECONDS = 30  # the longest there is: on a busy machine the shipped 1 and 3 s can be too short
 ADMISSION = "admissionregistration.k8s.io/v1"
 FAIL_OPEN = "apiserver_admission_webhook_fail_open_count"
-APPLIED = frozenset(
-    {
-        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding"),
-        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-    }
-)
+APPLIED = RIGHTS | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+CONFIGURATION = group(ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION)
 
 
-class Site:
+class WebhookSite(PlaneSite):
     """
     One control plane with gpufence's objects on it.
     """
@@ -49,43 +44,36 @@ class Site:
     def __init__(
         self, plane: ControlPlane, authority: Authority, folder: Path, *, full: bool = False
     ) -> None:
-        self.plane = plane
+        super().__init__(plane)
         self._full = full
         self.authority = authority
         self.tls_dir = folder
-        self.client: Client = connect(ClientSettings(kubeconfig=str(plane.kubeconfig())))
 
     def install(self) -> None:
         """
         Apply everything but the hooks and the workload.
         """
-        self._apply(objects.namespace(names.SYSTEM_NAMESPACE, None))
-        for item in manifests():
-            if item["kind"] in APPLIED:
-                self._apply(item)
+        self.apply(objects.namespace(self.system, None), *self.shipped("webhook", APPLIED))
         write_secret(self.tls_dir, self.authority.leaf(), 0)
 
     def remove(self) -> None:
         """
         Take away what would reach into other tests.
         """
-        self.unregister()
+        self.drop(CONFIGURATION)
         for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
             for name in ("gpufence-mode", "gpufence-frozen-annotations"):
-                self.client.delete(group(ADMISSION, kind, name))
-        self.client.close()
+                self.admin.delete(group(ADMISSION, kind, name))
 
     def webhook(self, **settings: str) -> Webhook:
         """
         Start a webhook with the rights of its own ServiceAccount.
         """
-        token = self.plane.service_account_token(names.SYSTEM_NAMESPACE, names.WEBHOOK_SERVICE)
-        config = self.plane.token_kubeconfig("webhook", token)
         usual = {
             "GPUFENCE_CLUSTER": "auto",
             "GPUFENCE_DEFAULT_CARD": "",
             "GPUFENCE_API_DEADLINE_SECONDS": f"{HOOK_SECONDS - 5}",
-            "KUBECONFIG": str(config),
+            "KUBECONFIG": str(self.kubeconfig_of(names.WEBHOOK_SERVICE)),
         }
         return Webhook(self.tls_dir, self.authority.client_context(), **(usual | settings))
 
@@ -98,20 +86,12 @@ class Site:
 
         Unless it is to wait `patiently`, it waits as long as the manifests say.
         """
-        self._apply(configuration(port, self.authority, HOOK_SECONDS if patiently else None))
+        self.apply(configuration(port, self.authority, HOOK_SECONDS if patiently else None))
         try:
             self.wait_for_hooks(calls)
             yield
         finally:
-            self.unregister()
-
-    def unregister(self) -> None:
-        try:
-            self.client.delete(
-                group(ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION)
-            )
-        except NotFoundError:
-            return
+            self.drop(CONFIGURATION)
 
     def wait_for_hooks(self, called: Callable[[], float], mode: str = "cap") -> None:
         """
@@ -122,29 +102,21 @@ class Site:
             wait_until(lambda: self._dry_run(name) and called() > before)
 
     @contextmanager
-    def namespace(self, mode: str | None, **annotations: str) -> Iterator[str]:
+    def namespace(self, mode: str | None = None, **annotations: str) -> Iterator[str]:
         """
-        Lend a namespace that had its label from the beginning.
+        Lend a namespace once pods can be made in it.
         """
-        name = f"team-{uuid4().hex[:8]}"
-        self.client.post(core("namespaces"), objects.namespace(name, mode, **annotations))
-        try:
+        with super().namespace(mode, **annotations) as name:
             if self._full:
-                wait_until(
-                    lambda: self._exists(core("namespaces", name, "serviceaccounts", "default"))
-                )
+                account = core("namespaces", name, "serviceaccounts", "default")
+                wait_until(lambda: self.exists(account))
             yield name
-        finally:
-            self.client.delete(core("namespaces", name))
 
     def create(
         self, namespace: str, item: dict[str, Any], *, dry_run: bool = False
     ) -> dict[str, Any]:
         query: Mapping[str, str] = {"dryRun": "All"} if dry_run else {}
-        return self.client.post(core("namespaces", namespace, "pods"), item, query)
-
-    def pod(self, namespace: str, name: str) -> dict[str, Any]:
-        return self.client.get(core("namespaces", namespace, "pods", name))
+        return self.admin.post(core("namespaces", namespace, "pods"), item, query)
 
     def bind(self, namespace: str, pod: dict[str, Any], node: str) -> None:
         """
@@ -161,7 +133,7 @@ class Site:
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        self.client.post(core("namespaces", namespace, "pods", metadata["name"], "binding"), body)
+        self.admin.post(core("namespaces", namespace, "pods", metadata["name"], "binding"), body)
 
     @contextmanager
     def gpu_node(self, name: str, units: int, labels: Mapping[str, str]) -> Iterator[str]:
@@ -170,14 +142,14 @@ class Site:
         """
         item = objects.node(name)
         item["metadata"]["labels"] |= labels
-        self.client.post(core("nodes"), item)
-        self.client.patch(
+        self.admin.post(core("nodes"), item)
+        self.admin.patch(
             core("nodes", name, "status"), {"status": objects.capacity(units)}, PatchType.MERGE
         )
         try:
             yield name
         finally:
-            self.client.delete(core("nodes", name))
+            self.admin.delete(core("nodes", name))
 
     @contextmanager
     def known_nodes(
@@ -206,24 +178,13 @@ class Site:
         self.create(namespace, objects.gpu_pod(f"probe-{uuid4().hex[:8]}"), dry_run=True)
         return True
 
-    def _exists(self, path: str) -> bool:
-        try:
-            self.client.get(path)
-        except NotFoundError:
-            return False
-        return True
-
-    def _apply(self, item: dict[str, Any]) -> None:
-        command = ("apply", "--server-side", "--force-conflicts", "-f", "-")
-        self.plane.kubectl(*command, stdin=json.dumps(item))
-
 
 def configuration(port: int, authority: Authority, seconds: int | None = None) -> dict[str, Any]:
     """
     Return the webhook configuration as it is shipped, with a URL in place of the Service, and
     another timeout if there is one.
     """
-    (item,) = [each for each in manifests() if each["kind"] == "MutatingWebhookConfiguration"]
+    item = found("MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION)
     for hook in item["webhooks"]:
         path = hook["clientConfig"]["service"]["path"]
         hook["clientConfig"] = {
@@ -232,13 +193,6 @@ def configuration(port: int, authority: Authority, seconds: int | None = None) -
         }
         hook["timeoutSeconds"] = seconds or hook["timeoutSeconds"]
     return item
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never became so"
-        time.sleep(0.02)
 
 
 def annotations_of(item: Mapping[str, Any]) -> dict[str, str]:

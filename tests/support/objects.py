@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-GPU_MEMORY = "aliyun.com/gpu-mem"
+from gpufence import names
 
 T4_MIB = 15360
 H100_MIB = 81559
@@ -28,7 +28,7 @@ def pod(name: str, limits: dict[str, str] | None = None, **spec: Any) -> dict[st
 
 
 def gpu_pod(name: str, units: int = 3, **spec: Any) -> dict[str, Any]:
-    return pod(name, {GPU_MEMORY: str(units)}, **spec)
+    return pod(name, {names.GPUSHARE_MEMORY: str(units)}, **spec)
 
 
 def annotated(item: dict[str, Any], **annotations: str) -> dict[str, Any]:
@@ -54,6 +54,27 @@ def node(name: str) -> dict[str, Any]:
     }
 
 
+def policy(namespace: str, mode: str) -> dict[str, Any]:
+    """
+    Make the ConfigMap that is the kill switch.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": names.POLICY_CONFIGMAP, "namespace": namespace},
+        "data": {names.POLICY_MAX_MODE: mode},
+    }
+
+
+def agent_pod(name: str, node: str) -> dict[str, Any]:
+    """
+    Make a pod that runs as the agent's account.
+    """
+    made = pod(name, nodeName=node, serviceAccountName="gpufence-agent")
+    made["spec"]["containers"][0]["name"] = "agent"
+    return made
+
+
 def gpu_labels(model: str, memory_mib: int, capability: tuple[int, int]) -> dict[str, str]:
     """
     Say of a node what GPU feature discovery says.
@@ -75,8 +96,8 @@ def capacity(units: int) -> dict[str, Any]:
         "cpu": "8",
         "memory": "32Gi",
         "pods": "110",
-        GPU_MEMORY: str(units),
-        "aliyun.com/gpu-count": "1",
+        names.GPUSHARE_MEMORY: str(units),
+        names.GPUSHARE_COUNT: "1",
     }
     ready = {
         "type": "Ready",

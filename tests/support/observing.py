@@ -5,9 +5,11 @@ Look at processes and wait for what must become true.
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PATIENCE_SECONDS = 60.0
+MEASURING = "agent.nvml"  # the agent's child that speaks with the driver
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.1
 
 
@@ -40,13 +42,38 @@ def processes_naming(text: str) -> set[int]:
     """
     Find the living processes whose command line contains the text, ourselves left out.
     """
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if text.encode() in command:
-                found.add(int(entry.name))
-    return found
+    return {pid for pid in _everybody() if pid != os.getpid() and text in _command(pid)}
+
+
+def children_naming(parent: int, text: str) -> list[int]:
+    """
+    Find the children of a process whose command line contains the text.
+    """
+    return [pid for pid in _everybody() if _parent(pid) == parent and text in _command(pid)]
+
+
+def memory_of(pid: int) -> int:
+    """
+    Return what a process holds, in bytes; nothing once it is gone.
+    """
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _everybody() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def _parent(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    return ""

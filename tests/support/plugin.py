@@ -24,7 +24,7 @@ from gpufence.snapshot import (
 from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.scene import Agent, Scene, by_node, see_node
 from tests.support.builders import T4_BYTES, card, gpushare, node, pod
-from tests.unit.webhook.builders import POLICY, gpu_node, rewritten
+from tests.support.rewriting import POLICY, gpu_node, rewritten
 from webhook.binding import exact_values
 
 if TYPE_CHECKING:

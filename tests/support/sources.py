@@ -45,6 +45,17 @@ def pure_files() -> list[Path]:
     return [path for path in product_files() if is_pure(module_name(path))]
 
 
+def imported_by(node: ast.AST) -> list[str]:
+    """
+    Return the modules that a statement imports.
+    """
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module]
+    return []
+
+
 @cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))

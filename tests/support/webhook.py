@@ -77,6 +77,12 @@ class Webhook(ServingProcess):
         finally:
             connection.close()
 
+    def calls(self) -> float:
+        """
+        Count the reviews that were answered.
+        """
+        return self.metric("gpufence_webhook_requests_total")
+
     def metric(self, start: str) -> float:
         """
         Add up the lines of /metrics that begin so.

@@ -19,7 +19,7 @@ from simulator.nvml.build import environment
 from tests.bench._figures import Figure, at_most
 from tests.bench.agent.machine import CARDS, crowd, machine
 from tests.bench.webhook.programs import cpu_seconds, memory_mib
-from tests.integration.agent.chaos.program import measuring_children
+from tests.support.observing import MEASURING, children_naming
 
 if TYPE_CHECKING:
     from tests.bench.agent.machine import Machine, Tenant
@@ -176,7 +176,7 @@ def _after(agent: AgentProcess, ticks: int) -> Reading:
 def _read(agent: AgentProcess) -> Reading:
     found = agent.metrics()
     parent = agent.process.pid
-    children = measuring_children(parent)
+    children = children_naming(parent, MEASURING)
     return Reading(
         at=time.monotonic(),
         ticks=found[_TICKS],

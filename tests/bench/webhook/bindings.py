@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from simulator.controlplane import Assets, ControlPlane
 from simulator.progress import progress_on
 from tests.bench._figures import Figure, at_most, percentile
-from tests.integration.webhook.conftest import calls
 from tests.support import objects
 from tests.support.webhook_site import WebhookSite
 
@@ -40,7 +39,7 @@ def measure(folder: Path, authority: Authority) -> list[Figure]:
                 site.webhook() as webhook,
                 site.known_nodes(webhook, (NODE, 15, T4)),
                 site.namespace("cap") as name,
-                site.calling(webhook.port, lambda: calls(webhook)),
+                site.calling(webhook.port, webhook.calls),
             ):
                 seen = []
                 for number in range(PODS):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.plugin.cases import FOLDER
+from tests.support.plugin_cases import FOLDER
 
 PAGE = Path(__file__).parents[3] / "docs" / "plugin.md"
 BLOCKS = re.findall(r"```\n(.*?)\n```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

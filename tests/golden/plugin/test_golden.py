@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from tests.golden.plugin.cases import CASES, FOLDER
+from tests.support.plugin_cases import CASES, FOLDER
 
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 PIPED = frozenset({"top-wide", "cards-odd", "nodes-odd", "top-piped", "report-csv", "top-coloured"})

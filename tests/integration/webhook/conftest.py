@@ -55,7 +55,7 @@ def webhook(site: WebhookSite) -> Iterator[Webhook]:
     """
     Lend a webhook that the API server calls.
     """
-    with site.webhook() as running, site.calling(running.port, lambda: calls(running)):
+    with site.webhook() as running, site.calling(running.port, running.calls):
         before = site.fail_opens()
         yield running
         assert_no_bug(running)
@@ -67,7 +67,7 @@ def full_webhook(full_site: WebhookSite) -> Iterator[Webhook]:
     """
     Lend a webhook that the API server with the scheduler calls.
     """
-    with full_site.webhook() as running, full_site.calling(running.port, lambda: calls(running)):
+    with full_site.webhook() as running, full_site.calling(running.port, running.calls):
         before = full_site.fail_opens()
         yield running
         assert_no_bug(running)
@@ -86,7 +86,3 @@ def assert_nobody_passed(site: WebhookSite, before: float) -> None:
     The API server never went on without the webhook's answer.
     """
     assert before == site.fail_opens()
-
-
-def calls(webhook: Webhook) -> float:
-    return webhook.metric("gpufence_webhook_requests_total")

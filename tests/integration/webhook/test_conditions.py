@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpufence import names
-from tests.integration.webhook.conftest import calls
 from tests.support import objects
 
 if TYPE_CHECKING:
@@ -119,10 +118,10 @@ def test_pods_that_may_use_a_gpu_are_asked_about(
     """
     Each way to declare GPU memory, and each annotation of ours, brings the pod to the webhook.
     """
-    before = calls(webhook)
+    before = webhook.calls()
     site.create(fenced, ASKED[case], dry_run=True)
 
-    assert before + 1 <= calls(webhook)
+    assert before + 1 <= webhook.calls()
 
 
 @pytest.mark.parametrize("case", PASSED)
@@ -130,7 +129,7 @@ def test_all_others_pass_by(site: WebhookSite, webhook: Webhook, fenced: str, ca
     """
     A pod that has nothing to do with GPUs, and a mirror of a static pod, cost no request.
     """
-    before = calls(webhook)
+    before = webhook.calls()
     site.create(fenced, PASSED[case], dry_run=True)
 
-    assert before == calls(webhook)
+    assert before == webhook.calls()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gpufence import names
-from tests.integration.webhook.conftest import calls
 from tests.integration.webhook.passing import assert_made_and_bound
 from tests.support import objects
 from tests.support.reviews import encoded, review
@@ -23,7 +22,7 @@ def test_a_webhook_killed_between_two_requests_stops_nobody(site: WebhookSite) -
     """
     The kept connection breaks, and the pod that would have used it is made at once.
     """
-    with site.webhook() as webhook, site.calling(webhook.port, lambda: calls(webhook)):
+    with site.webhook() as webhook, site.calling(webhook.port, webhook.calls):
         with site.namespace("cap") as name:
             first = site.create(name, objects.gpu_pod("first"))
         webhook.kill()
@@ -41,7 +40,7 @@ def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: WebhookSite) -
         site.webhook(GPUFENCE_API_DEADLINE_SECONDS="0.2") as webhook,
         site.gpu_node("fault-t4", 15, objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))),
         site.namespace("cap", gpufence_memory="2Gi") as name,
-        site.calling(webhook.port, lambda: calls(webhook)),
+        site.calling(webhook.port, webhook.calls),
     ):
         site.plane.stop_api_server()
         known = webhook.post("/v1/pods/cap", gpu_review(name))[1]
@@ -51,7 +50,7 @@ def test_a_restarted_api_server_finds_the_webhook_as_it_was(site: WebhookSite) -
             'gpufence_webhook_requests_total{hook="cap",result="rewritten",reason="namespace-unk'
         )
         site.plane.start_api_server()
-        site.wait_for_hooks(lambda: calls(webhook))
+        site.wait_for_hooks(webhook.calls)
         after = site.create(name, objects.gpu_pod("after"))
 
     assert b'"patch"' in known
@@ -67,7 +66,7 @@ def test_without_any_node_the_plan_says_what_is_missing(site: WebhookSite) -> No
     """
     with (
         site.webhook() as webhook,
-        site.calling(webhook.port, lambda: calls(webhook)),
+        site.calling(webhook.port, webhook.calls),
         site.namespace("cap") as name,
     ):
         found = annotations_of(
@@ -87,7 +86,7 @@ def test_a_namespace_of_the_same_apply_is_known(site: WebhookSite) -> None:
     pod["metadata"]["namespace"] = name
     items = [objects.namespace(name, "cap", gpufence_memory="2Gi"), pod]
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    with site.webhook() as webhook, site.calling(webhook.port, lambda: calls(webhook)):
+    with site.webhook() as webhook, site.calling(webhook.port, webhook.calls):
         site.plane.kubectl("apply", "-f", "-", stdin=manifest)
         found = annotations_of(site.pod(name, "trainer"))
     site.plane.kubectl("delete", "namespace", name, "--wait=false")

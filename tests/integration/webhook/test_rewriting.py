@@ -12,7 +12,6 @@ import yaml
 
 from gpufence import names
 from kube import ForbiddenError, core
-from tests.integration.webhook.conftest import calls
 from tests.support import objects
 from tests.support.observing import wait_until
 from tests.support.webhook_site import annotations_of, environment
@@ -90,9 +89,9 @@ def test_other_pods_never_reach_the_webhook(
     Pods of unlabelled namespaces and pods without a GPU are not even asked about.
     """
     with site.namespace(mode) as name:
-        before = calls(webhook)
+        before = webhook.calls()
         created = site.create(name, item)
-        after = calls(webhook)
+        after = webhook.calls()
 
     assert before == after
     assert "env" not in created["spec"]["containers"][0]
@@ -106,10 +105,10 @@ def test_system_namespaces_are_left_alone(site: WebhookSite, webhook: Webhook) -
     site.plane.kubectl("label", "namespace", names.SYSTEM_NAMESPACE, f"{names.MODE}=evict")
     try:
         wait_until(lambda: names.MODE in site.admin.get(path)["metadata"]["labels"])
-        before = calls(webhook)
+        before = webhook.calls()
         site.create(names.SYSTEM_NAMESPACE, objects.gpu_pod("own"), dry_run=True)
 
-        assert before == calls(webhook)
+        assert before == webhook.calls()
     finally:
         site.plane.kubectl("label", "namespace", names.SYSTEM_NAMESPACE, f"{names.MODE}-")
 

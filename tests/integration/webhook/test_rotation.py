@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from kube import ClientSettings, connect, core
-from tests.integration.webhook.conftest import calls
 from tests.support import objects
 from tests.support.authority import write_secret
 from tests.support.webhook_site import annotations_of
@@ -40,7 +39,7 @@ def test_no_admission_is_lost_while_certificates_change(site: WebhookSite) -> No
     with (
         site.webhook(GPUFENCE_TLS_POLL_SECONDS="0.05") as webhook,
         site.namespace("cap") as name,
-        site.calling(webhook.port, lambda: calls(webhook)),
+        site.calling(webhook.port, webhook.calls),
         ThreadPoolExecutor(CREATORS) as pool,
     ):
         before = site.fail_opens()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sources import is_pure, pure_files, shown, tree_of
+from tests.support.sources import imported_by, is_pure, pure_files, shown, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def impurities(tree: ast.AST) -> Iterator[str]:
     Yield what makes a module impure, each with its line.
     """
     for node in ast.walk(tree):
-        for name in _imported(node):
+        for name in imported_by(node):
             root = name.split(".")[0]
             ours = is_pure(name) or is_pure(root)
             if name in HARMLESS_MODULES or ours:
@@ -73,11 +73,3 @@ def test_the_check_itself_finds(text: str) -> None:
     The check names every kind of impurity that it exists to find.
     """
     assert 1 == len(list(impurities(ast.parse(text))))
-
-
-def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        return [node.module]
-    return []

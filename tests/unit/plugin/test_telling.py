@@ -20,7 +20,6 @@ from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.report import owners, report_json, since
 from kubectl_gpufence.table import Look
 from kubectl_gpufence.top import cards, nodes, pods
-from tests.golden.plugin.cases import explained, odd, odd_cards, reported, silent
 from tests.support.builders import container as pod_container
 from tests.support.builders import gpushare
 from tests.support.plugin import (
@@ -33,6 +32,7 @@ from tests.support.plugin import (
     snapshot,
     use_row,
 )
+from tests.support.plugin_cases import explained, odd, odd_cards, reported, silent
 
 
 def test_unknown_is_null_in_json() -> None:

@@ -13,7 +13,7 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.plan import read_plan
 from tests.support.builders import card, container, gpushare, node, pod
-from tests.unit.webhook.builders import NO_CARD, POLICY, gpu_node, rewritten, variables
+from tests.support.rewriting import NO_CARD, POLICY, gpu_node, rewritten, variables
 from webhook.binding import exact_values
 from webhook.fleet import Fleet
 

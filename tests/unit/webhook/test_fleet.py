@@ -12,7 +12,7 @@ from gpufence import names
 from gpufence.candidates import candidate_cards, candidate_nodes
 from gpufence.pods import read_pod
 from tests.support.builders import card, container, gpushare, node, pod
-from tests.unit.webhook.builders import T4, gpu_node
+from tests.support.rewriting import T4, gpu_node
 from webhook.fleet import Fleet
 
 LARGE = card(memory_bytes=80 * 2**30, model="H100", compute_capability=(9, 0))

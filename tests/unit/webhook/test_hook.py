@@ -12,7 +12,7 @@ import pytest
 from gpufence import names
 from gpufence.mode import Mode
 from tests.support.builders import gpushare, pod
-from tests.unit.webhook.builders import (
+from tests.support.rewriting import (
     POLICY,
     annotation,
     decide,

@@ -13,8 +13,7 @@ from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.plan import read_plan, write_plan
 from tests.support.builders import card, container, gpushare, node, pod, sidecar
-from tests.support.vectors import Vector, vectors
-from tests.unit.webhook.builders import (
+from tests.support.rewriting import (
     NO_CARD,
     annotation,
     decide,
@@ -23,6 +22,7 @@ from tests.unit.webhook.builders import (
     rewritten,
     variables,
 )
+from tests.support.vectors import Vector, vectors
 from webhook.fleet import Fleet
 from webhook.policy import Policy
 from webhook.rewrite import Refusal, Rewrite, Unchanged

@@ -12,7 +12,7 @@ from gpufence import names
 from gpufence.dialects import Dialect
 from gpufence.mode import Mode
 from tests.support.builders import container, pod
-from tests.unit.webhook.builders import POLICY, rewritten
+from tests.support.rewriting import POLICY, rewritten
 from webhook.policy import Toleration
 
 GPU = {names.NVIDIA_GPU: "1"}

@@ -11,7 +11,7 @@ import pytest
 from gpufence import names
 from gpufence.mode import Mode
 from tests.support.builders import gpushare, pod
-from tests.unit.webhook.builders import NO_CARD, decide, environment, rewritten, variables
+from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
 from webhook.frameworks.servers import Server, read_launch
 from webhook.rewrite import Unchanged
 

@@ -13,7 +13,7 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.plan import Done
 from tests.support.builders import gpushare, pod
-from tests.unit.webhook.builders import NO_CARD, decide, environment, rewritten, variables
+from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
 from webhook.rewrite import Rewrite, Unchanged
 
 OURS = "per_process_memory_fraction:0.140000"

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tests.support.observing import eventually
+from tests.support.observing import MEASURING, children_naming, eventually, memory_of
 
 if TYPE_CHECKING:
     import signal
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from tests.support.agent.process import AgentProcess, Line
 
 PATIENCE_SECONDS = 30.0
-CHILD = "agent.nvml"
 
 
 class Agent:
@@ -65,7 +63,7 @@ class Agent:
         """
         Find the processes that measure for the agent.
         """
-        return [] if self._run is None else measuring_children(self._run.process.pid)
+        return [] if self._run is None else children_naming(self._run.process.pid, MEASURING)
 
     def signal_child(self, number: signal.Signals) -> list[int]:
         """
@@ -83,7 +81,7 @@ class Agent:
         """
         if self._run is None:
             return 0
-        return sum(_memory(pid) for pid in (self._run.process.pid, *self.children()))
+        return sum(memory_of(pid) for pid in (self._run.process.pid, *self.children()))
 
     def wait_until_gone(self, pids: list[int]) -> None:
         """
@@ -95,31 +93,3 @@ class Agent:
         )
 
         assert back, f"no new child: {self.lines[-20:]}"
-
-
-def measuring_children(parent: int) -> list[int]:
-    """
-    Find the children of an agent that measure for it.
-    """
-    everybody = [int(item.name) for item in Path("/proc").iterdir() if item.name.isdecimal()]
-    return [pid for pid in everybody if _parent(pid) == parent and CHILD in _command(pid)]
-
-
-def _parent(pid: int) -> int:
-    with suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return 0
-
-
-def _command(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    return ""
-
-
-def _memory(pid: int) -> int:
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    return 0

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import Agent, Scene
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "golden" / "plugin"
 TERMINAL = Look(width=100)
 LONG = "a-deployment-of-a-team-with-much-to-say-7d9f8b6c4d-x2x4k"
 

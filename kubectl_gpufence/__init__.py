@@ -1,6 +1,6 @@
 """
 `kubectl gpufence`: what was declared, what was injected and what is measured, side by side.
 
-Asking is one thing and telling another: `cluster` asks the API server and the agents, everything
-that makes tables and sentences of the answers is pure.
+Every verb is a package or module with `run`: it has `ask` read what it needs, makes rows or
+sentences of that in pure functions, and writes them to an `Output`.
 """

@@ -4,10 +4,18 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from kubectl_gpufence.arguments import parse
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from kubectl_gpufence.output import Output
 
 _TROUBLE = 1
 _INTERRUPTED = 130
@@ -20,13 +28,12 @@ def main() -> int:
     call = parse(sys.argv[1:] or ["--help"])
     # Not before: what follows takes ten times as long to load as --help takes to show.
     from gpufence.errors import GpufenceError  # noqa: PLC0415 (see above)
-    from kubectl_gpufence.program import run  # noqa: PLC0415 (see above)
-    from kubectl_gpufence.terminal import terminal_for  # noqa: PLC0415 (see above)
+    from kubectl_gpufence.output import output_to  # noqa: PLC0415 (see above)
 
     try:
-        return run(call, os.environ, terminal_for(sys.stdout, sys.stderr, os.environ))
+        return run(call, os.environ, output_to(sys.stdout, sys.stderr, os.environ))
     except GpufenceError as error:
-        from kubectl_gpufence.cluster import advice  # noqa: PLC0415 (only now of use)
+        from kubectl_gpufence.ask import advice  # noqa: PLC0415 (only now of use)
 
         print(f"kubectl gpufence: {advice(error)}", file=sys.stderr)
         return _TROUBLE
@@ -36,6 +43,24 @@ def main() -> int:
         # `| head` has seen enough; Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def run(call: argparse.Namespace, environ: Mapping[str, str], output: Output) -> int:
+    """
+    Connect, run the verb, and return its exit code.
+
+    Raises:
+        GpufenceError: there is no cluster, or it refuses what all else stands on, or what was named
+            is not there.
+    """
+    from kubectl_gpufence.ask import reading  # noqa: PLC0415 (see main)
+
+    with reading(call, environ, output.progress) as reader:
+        if not call.namespace and not getattr(call, "all_namespaces", False):
+            call.namespace = reader.client.namespace or "default"
+        verb = importlib.import_module(f"kubectl_gpufence.{call.verb}")
+        code: int = verb.run(call, reader, output)
+        return code
 
 
 if __name__ == "__main__":

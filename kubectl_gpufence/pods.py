@@ -1,18 +1,18 @@
 """
-PURE. What the API server says about a pod's GPU memory: what it declares, what was injected.
+PURE. What the API server says of a pod: what it declares, what was injected, where it runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card, profile_of, wanted_resources
 from gpufence.dialects import Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
-from gpufence.limits import Limits, read_limits
+from gpufence.limits import read_limits
 from gpufence.nodes import usable_cards
 from gpufence.plan import Done, read_plan
 from gpufence.pods import Kind, read_pod
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from gpufence.plan import Plan
     from gpufence.pods import Pod
 
+STATUS_PORT: Final = 8080
+
 _NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class RecordedPlan:
     """
     The plan on a pod, or why it cannot be read; `newer` where a newer webhook wrote it.
     """
@@ -68,18 +70,21 @@ class SeenPod:
     owner: str
     terminating: bool
     injected: str
-    words: Words
+    recorded: RecordedPlan
     declaration: Declaration
     uses_gpu: bool
     pod: Pod
-    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.pod.annotations
 
     @property
     def limit_bytes(self) -> int | None:
         """
         Return what the webhook reckoned with, else what the pod declares by itself.
         """
-        plan = self.words.plan
+        plan = self.recorded.plan
         if plan is not None and plan.limit_bytes is not None:
             return plan.limit_bytes
         return self.declaration.limit_bytes
@@ -91,7 +96,7 @@ class SeenPod:
 
         Init containers are gone when the others run, and count only where they are all there is.
         """
-        plan = self.words.plan
+        plan = self.recorded.plan
         if plan is None:
             return None
         first = {item.name for item in self.pod.containers if item.kind is Kind.INIT}
@@ -106,16 +111,16 @@ class SeenPod:
     @property
     def only_planned(self) -> bool:
         """
-        Tell whether the figures of the plan are those of `observe`: worked out, not carried out.
+        Return whether the plan's figures are those of `observe`: worked out, not carried out.
         """
-        plan = self.words.plan
-        settings = [] if plan is None else [s for c in plan.containers.values() for s in c.settings]
-        return any(item.done is Done.PLANNED for item in settings)
+        plan = self.recorded.plan
+        containers = () if plan is None else plan.containers.values()
+        return any(item.done is Done.PLANNED for one in containers for item in one.settings)
 
     @property
     def exact(self) -> bool:
         """
-        Tell whether the values are those of the pod's own node.
+        Return whether the values are those of the pod's own node.
         """
         return names.NODE in self.annotations
 
@@ -130,8 +135,8 @@ def see_pod(raw: Object, node: GpuNode | None, namespace: Mapping[str, str] = _N
     metadata = as_object(raw.get("metadata"), "metadata")
     status = as_object(raw.get("status"), "status")
     pod = read_pod(raw)
-    words = read_words(pod.annotations)
-    quoted = namespace if words.plan is None else words.plan.namespace
+    recorded = read_recorded(pod.annotations)
+    quoted = namespace if recorded.plan is None else recorded.plan.namespace
     return SeenPod(
         uid=as_text(metadata.get("uid"), "metadata.uid"),
         namespace=as_text(metadata.get("namespace"), "metadata.namespace"),
@@ -141,25 +146,27 @@ def see_pod(raw: Object, node: GpuNode | None, namespace: Mapping[str, str] = _N
         owner=owner_of(metadata),
         terminating=metadata.get("deletionTimestamp") is not None,
         injected=pod.annotations.get(names.INJECTED, ""),
-        words=words,
+        recorded=recorded,
         declaration=declaration_of(pod, node, quoted),
         uses_gpu=bool(wanted_resources(pod)) or _names_gpu(pod.annotations),
         pod=pod,
-        annotations=pod.annotations,
     )
 
 
-def read_words(annotations: Mapping[str, str]) -> Words:
+def read_recorded(annotations: Mapping[str, str]) -> RecordedPlan:
+    """
+    Read the plan that the webhook wrote on a pod.
+    """
     text = annotations.get(names.PLAN)
     if text is None:
         seen = names.INJECTED in annotations
-        return Words(trouble=f"{names.PLAN} is missing" if seen else "")
+        return RecordedPlan(trouble=f"{names.PLAN} is missing" if seen else "")
     try:
-        return Words(plan=read_plan(text))
+        return RecordedPlan(plan=read_plan(text))
     except UnknownVersionError as error:
-        return Words(trouble=str(error), newer=True)
+        return RecordedPlan(trouble=str(error), newer=True)
     except GpufenceError as error:
-        return Words(trouble=str(error))
+        return RecordedPlan(trouble=str(error))
 
 
 def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str]) -> Declaration:
@@ -172,17 +179,15 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
         units=Units() if node is None else node.units,
         memory_bytes=min((card.memory_bytes for card in cards), default=None),
     )
-    found = read_limits(pod, options, read_namespace_options(namespace), card)
-    if isinstance(found, Limits):
-        why = "" if found.limit_bytes is not None else "the size of its card is not known"
-        return Declaration(
-            found.limit_bytes, str(found.dialect), found.basis, why, enforced=found.enforced
-        )
-    return Declaration(why_not=why_not(found))
-
-
-def why_not(found: Undeclared | Unreadable) -> str:
-    return found.reason if isinstance(found, Undeclared) else found.problem.sentence
+    limits = read_limits(pod, options, read_namespace_options(namespace), card)
+    match limits:
+        case Undeclared():
+            return Declaration(why_not=limits.reason)
+        case Unreadable():
+            return Declaration(why_not=limits.problem.sentence)
+    amount = limits.limit_bytes
+    why_not = "" if amount is not None else "the size of its card is not known"
+    return Declaration(amount, str(limits.dialect), limits.basis, why_not, limits.enforced)
 
 
 def owner_of(metadata: Object) -> str:
@@ -197,14 +202,48 @@ def owner_of(metadata: Object) -> str:
     return ""
 
 
+def name_of(raw: Object) -> str:
+    return as_text(as_object(raw.get("metadata"), "metadata").get("name"), "metadata.name")
+
+
+def node_of(raw: Object) -> str:
+    return as_text(as_object(raw.get("spec"), "spec").get("nodeName"), "spec.nodeName")
+
+
 def labels_of(raw: Object) -> Mapping[str, str]:
     metadata = as_object(raw.get("metadata"), "metadata")
     return as_texts(metadata.get("labels"), "metadata.labels")
 
 
+def annotations_of(raw: Object) -> Mapping[str, str]:
+    metadata = as_object(raw.get("metadata"), "metadata")
+    return as_texts(metadata.get("annotations"), "metadata.annotations")
+
+
+def is_ready(raw: Object) -> bool:
+    status = as_object(raw.get("status"), "status")
+    return any(
+        item.get("type") == "Ready" and item.get("status") == "True"
+        for item in objects(status.get("conditions"), "status.conditions")
+    )
+
+
+def status_port(raw: Object) -> int:
+    """
+    Return the port that a pod's container calls `status`.
+    """
+    spec = as_object(raw.get("spec"), "spec")
+    for container in objects(spec.get("containers"), "spec.containers"):
+        for port in objects(container.get("ports"), "spec.containers[].ports"):
+            number = port.get("containerPort")
+            if port.get("name") == "status" and isinstance(number, int):
+                return number
+    return STATUS_PORT
+
+
 def _names_gpu(annotations: Mapping[str, str]) -> bool:
     """
-    Tell whether annotations alone make it a pod of ours.
+    Return whether annotations alone make it a pod of ours.
     """
     return any(key == names.INJECTED or key in names.KAI_KEYS for key in annotations) or any(
         key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in annotations

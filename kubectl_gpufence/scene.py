@@ -1,10 +1,9 @@
 """
-PURE. Everything that was found out for one call: pods, nodes, agents, and what could not be asked.
+PURE. Everything that was asked for one call: pods, nodes, agents, and what could not be asked.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,14 @@ from gpufence.dialects import Units
 from gpufence.errors import GpufenceError
 from gpufence.names import CARDS
 from gpufence.nodes import GpuNode, read_node
-from gpufence.shape import Object, as_object, as_text
-from kubectl_gpufence.words import counted
+from gpufence.text import duration
+from kubectl_gpufence.pods import annotations_of, name_of
+from kubectl_gpufence.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gpufence.shape import Object
     from gpufence.snapshot import CardRow, PodRow, Snapshot
     from kubectl_gpufence.pods import SeenPod
 
@@ -29,9 +30,10 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class NodeAgent:
     """
-    One node's agent and its snapshot, or why there is none; `text` is the snapshot as it came.
+    One node's agent and its snapshot, or why there is none; `text` is the snapshot as it came,
+    `denied` that the caller may not ask.
     """
 
     node: str
@@ -39,6 +41,7 @@ class Agent:
     ready: bool = True
     snapshot: Snapshot | None = None
     trouble: str = ""
+    denied: bool = False
     text: str = ""
 
 
@@ -61,14 +64,14 @@ class Scene:
     """
 
     pods: tuple[SeenPod, ...] = ()
-    agents: Mapping[str, Agent] = field(default_factory=dict)
+    agents: Mapping[str, NodeAgent] = field(default_factory=dict)
     nodes: Mapping[str, SeenNode] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
-    def answering(self) -> dict[str, Snapshot]:
+    def snapshots(self) -> dict[str, Snapshot]:
         """
-        Return the snapshots by node.
+        Return the snapshots of the agents that answered, by node.
         """
         return {
             node: agent.snapshot
@@ -77,16 +80,16 @@ class Scene:
         }
 
 
-def by_node(agents: Iterable[Agent]) -> dict[str, Agent]:
+def by_node(agents: Iterable[NodeAgent]) -> dict[str, NodeAgent]:
     """
     Choose one agent for each node: while one is replaced, the one that answers.
     """
-    found: dict[str, Agent] = {}
+    chosen: dict[str, NodeAgent] = {}
     for agent in agents:
-        known = found.get(agent.node)
-        if agent.node and (known is None or known.snapshot is None):
-            found[agent.node] = agent
-    return found
+        other = chosen.get(agent.node)
+        if agent.node and (other is None or other.snapshot is None):
+            chosen[agent.node] = agent
+    return chosen
 
 
 def see_node(raw: Object) -> SeenNode:
@@ -96,12 +99,9 @@ def see_node(raw: Object) -> SeenNode:
     Raises:
         InvalidError: it is no node at all.
     """
-    metadata = as_object(raw.get("metadata"), "metadata")
-    annotations = as_object(metadata.get("annotations"), "metadata.annotations")
-    name = as_text(metadata.get("name"), "metadata.name")
-    gpu = read_node(raw, Units())
-    text = annotations.get(CARDS)
-    if not isinstance(text, str):
+    name, gpu = name_of(raw), read_node(raw, Units())
+    text = annotations_of(raw).get(CARDS)
+    if text is None:
         return SeenNode(name, gpu)
     try:
         return SeenNode(name, gpu, cards=read_cards(text))
@@ -117,27 +117,35 @@ def row_of(pod: SeenPod, snapshot: Snapshot | None) -> PodRow | None:
     return next((row for row in rows if row.uid == pod.uid), None)
 
 
-def card_of(snapshot: Snapshot | None, uuid: str) -> CardRow | None:
-    cards = () if snapshot is None else snapshot.cards
-    return next((card for card in cards if card.uuid == uuid), None)
+def card_of(snapshot: Snapshot, uuid: str) -> CardRow | None:
+    return next((card for card in snapshot.cards if card.uuid == uuid), None)
 
 
 def is_stale(snapshot: Snapshot) -> bool:
     return snapshot.stale_seconds is None or snapshot.stale_seconds > STALE_SECONDS
 
 
-def silent_notes(agents: Iterable[Agent]) -> tuple[str, ...]:
+def staleness(snapshot: Snapshot) -> str:
     """
-    Say which agents did not answer and why, each reason once.
+    Return in two words how old a sample is, empty where it is fresh.
     """
-    found = Counter(agent.trouble for agent in agents if agent.trouble)
-    nodes: dict[str, list[str]] = {reason: [] for reason in found}
+    if not is_stale(snapshot):
+        return ""
+    age = snapshot.stale_seconds
+    return "never measured" if age is None else f"stale {duration(age)}"
+
+
+def silent_notes(agents: Iterable[NodeAgent]) -> tuple[str, ...]:
+    """
+    Return which agents did not answer and why, each reason once.
+    """
+    nodes: dict[str, list[str]] = {}
     for agent in agents:
         if agent.trouble:
-            nodes[agent.trouble].append(agent.node or agent.pod)
+            nodes.setdefault(agent.trouble, []).append(agent.node or agent.pod)
     return tuple(
-        f"{counted(number, 'agent')} ({named(nodes[reason])}): {reason}"
-        for reason, number in found.items()
+        f"{counted(len(silent), 'agent')} ({named(silent)}): {reason}"
+        for reason, silent in nodes.items()
     )
 
 
@@ -145,6 +153,6 @@ def named(items: Iterable[str]) -> str:
     """
     Name a few and count the rest.
     """
-    known = sorted(items)
-    rest = len(known) - _MOST_NAMED
-    return ", ".join(known[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    ordered = sorted(items)
+    rest = len(ordered) - _MOST_NAMED
+    return ", ".join(ordered[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,5 +1,8 @@
 """
-PURE. Tables that fit a terminal, with bars and, where wanted, colours.
+PURE. Amounts, sentences and tables as people read them, fitted to where they are shown.
+
+A dash stands for what does not apply, a question mark for what nobody knows: unknown is never zero.
+Every cell and sentence is made printable here, so that no name or annotation steers a terminal.
 """
 
 from __future__ import annotations
@@ -7,16 +10,21 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from kubectl_gpufence.words import percent
+from gpufence.quantity import write_bytes
+from gpufence.text import limit_mebibytes, mebibytes, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+R = TypeVar("R")
 
 WIDTH: Final = 100
-GAP: Final = "  "
+UNKNOWN: Final = "?"
+NOT_THERE: Final = "-"
 
+_GAP: Final = "  "
 _BAR_CELLS = 6
 _LEAST_NAME = 12
 
@@ -35,7 +43,7 @@ class Tone(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Display:
     """
     What the place can show that the text goes to. A width of None is that of a file or a pipe,
     where nothing is shortened: somebody may search it.
@@ -51,45 +59,88 @@ class Cell(NamedTuple):
     tone: Tone = Tone.PLAIN
 
 
-class Column(NamedTuple):
+class Column(NamedTuple, Generic[R]):
     """
-    A title; `right` for numbers, `shrinks` for names that may lose their middle on a terminal.
+    A title, and what each row has below it; `right` for numbers, `shrinks` for names that may lose
+    their middle on a terminal.
     """
 
     title: str
+    cell: Callable[[R], Cell | str]
     right: bool = False
     shrinks: bool = False
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], look: Look) -> list[str]:
+def held(amount: int | None, *, none: str = UNKNOWN) -> str:
     """
-    Lay rows out below their titles.
+    Write what is held in whole MiB, rounded up: over a limit must not read as equal to it.
     """
-    body = list(rows)
-    widths = [
-        max([len(column.title), *(len(row[place].text) for row in body)])
-        for place, column in enumerate(columns)
-    ]
-    if look.width is not None:
-        widths = _fitted(columns, widths, look.width)
+    return mebibytes(amount, unit="Mi", unknown=none)
+
+
+def allowed(amount: int | None, *, none: str = NOT_THERE) -> str:
+    """
+    Write what may be held in whole MiB, rounded down.
+    """
+    return limit_mebibytes(amount, unit="Mi", unknown=none)
+
+
+def exact(amount: int | None) -> str | None:
+    """
+    Write an amount for programs: a quantity without any rounding, None where nobody knows it.
+    """
+    return None if amount is None else write_bytes(amount, largest="Mi")
+
+
+def readable(amount: int) -> str:
+    """
+    Write an amount for reading, with its exact bytes where MiB would not say them.
+    """
+    quantity = write_bytes(amount, largest="Mi")
+    return quantity if quantity.endswith("Mi") else f"{allowed(amount)} ({amount} bytes)"
+
+
+def percent(used: int | None, limit: int | None) -> str:
+    """
+    Write a share in whole percent, rounded up: what is over does not read as 100 %.
+    """
+    if used is None:
+        return UNKNOWN
+    return f"{-(-used * 100 // limit)}%" if limit else NOT_THERE
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """
+    Write a number with its noun: 1 pod, 2 pods.
+    """
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def table(columns: Sequence[Column[R]], rows: Iterable[R], display: Display) -> list[str]:
+    """
+    Lay rows out below the titles of their columns.
+    """
     head = [Cell(column.title, Tone.STRONG) for column in columns]
-    return [_line(columns, widths, row, look) for row in [head, *body]]
+    lines = [head, *([_cell(column.cell(row)) for column in columns] for row in rows)]
+    widths = [max(len(line[place].text) for line in lines) for place in range(len(columns))]
+    if display.width is not None:
+        widths = _fitted(columns, widths, display.width)
+    return [_line(columns, widths, line, display) for line in lines]
 
 
-def bar(used: int | None, limit: int | None, look: Look) -> Cell:
+def bar(used: int | None, limit: int | None, display: Display) -> Cell:
     """
     Draw used / limit with its percentage; empty where one of them is unknown.
     """
-    full, empty = ("█", "░") if look.unicode else ("#", ".")
+    full, empty = ("█", "░") if display.unicode else ("#", ".")
     if used is None or not limit:
         return Cell(percent(used, limit), Tone.FAINT)
     cells = min(-(-used * _BAR_CELLS // limit), _BAR_CELLS)
-    return Cell(
-        f"{full * cells}{empty * (_BAR_CELLS - cells)} {percent(used, limit)}", tone(used, limit)
-    )
+    drawn = f"{full * cells}{empty * (_BAR_CELLS - cells)} {percent(used, limit)}"
+    return Cell(drawn, share_tone(used, limit))
 
 
-def tone(used: int, limit: int) -> Tone:
+def share_tone(used: int, limit: int) -> Tone:
     """
     Choose the colour of a share: red above the limit, yellow from nine tenths on.
     """
@@ -98,17 +149,20 @@ def tone(used: int, limit: int) -> Tone:
     return Tone.WARN if used * 10 >= limit * 9 else Tone.GOOD
 
 
-def coloured(text: str, tone: Tone, look: Look) -> str:
-    return f"\x1b[{tone.value}m{text}\x1b[0m" if look.colour and tone.value and text else text
+def coloured(cell: Cell, display: Display) -> str:
+    text, code = cell.text, cell.tone.value
+    return f"\x1b[{code}m{text}\x1b[0m" if display.colour and code and text else text
 
 
-def wrapped(text: str, indent: str, look: Look, *, first: str | None = None) -> list[str]:
+def wrapped(
+    text: str, indent: str, display: Display, *, first: str | None = None, tone: Tone = Tone.PLAIN
+) -> list[str]:
     """
     Break a sentence into lines; `first` begins the first one.
     """
     return textwrap.wrap(
-        text,
-        look.width or WIDTH,
+        coloured(Cell(printable(text), tone), display),
+        display.width or WIDTH,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_long_words=False,
@@ -116,24 +170,36 @@ def wrapped(text: str, indent: str, look: Look, *, first: str | None = None) -> 
     )
 
 
-def shortened(text: str, width: int, look: Look) -> str:
+def chapter(title: str, lines: Iterable[str], display: Display) -> list[str]:
+    """
+    Put a title above lines, and an empty line above both.
+    """
+    return ["", coloured(Cell(title, Tone.STRONG), display), *lines]
+
+
+def shortened(text: str, width: int, display: Display) -> str:
     """
     Take a name's middle out: what begins it and what ends it tells pods apart.
     """
     if len(text) <= width:
         return text
-    mark = "…" if look.unicode else ".."
+    mark = "…" if display.unicode else ".."
     rest = max(width - len(mark), 2)
     tail = rest // 2
     return f"{text[: rest - tail]}{mark}{text[-tail:]}"
 
 
-def _fitted(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+def _cell(content: Cell | str) -> Cell:
+    text, tone = content if isinstance(content, Cell) else (content, Tone.PLAIN)
+    return Cell(printable(text), tone)
+
+
+def _fitted(columns: Sequence[Column[R]], widths: list[int], width: int) -> list[int]:
     """
     Take from the widest names until the line fits, or nothing more can be taken.
     """
     fitted = list(widths)
-    excess = sum(fitted) + len(GAP) * (len(fitted) - 1) - width
+    excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - width
     while excess > 0:
         places = [
             place
@@ -148,11 +214,13 @@ def _fitted(columns: Sequence[Column], widths: list[int], width: int) -> list[in
     return fitted
 
 
-def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell], look: Look) -> str:
+def _line(
+    columns: Sequence[Column[R]], widths: Sequence[int], cells: Sequence[Cell], display: Display
+) -> str:
     parts = []
-    for column, width, cell in zip(columns, widths, row, strict=True):
-        text = shortened(cell.text, width, look)
+    for column, width, cell in zip(columns, widths, cells, strict=True):
+        text = shortened(cell.text, width, display)
         padding = " " * (width - len(text))
-        shown = coloured(text, cell.tone, look)
+        shown = coloured(Cell(text, cell.tone), display)
         parts.append(f"{padding}{shown}" if column.right else f"{shown}{padding}")
-    return GAP.join(parts).rstrip()
+    return _GAP.join(parts).rstrip()

@@ -1,32 +1,30 @@
 """
-PURE. `doctor`: whether everything is installed, running and seen; what is wrong has its remedy.
+`doctor`: whether everything is installed, running and seen; what is wrong has its remedy.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.findings import Finding, Level
-from kubectl_gpufence.doctor.agents import check_agents
-from kubectl_gpufence.doctor.finding import is_wrong, told, told_json
-from kubectl_gpufence.doctor.namespaces import check_namespaces
-from kubectl_gpufence.doctor.server import check_rights, check_server
-from kubectl_gpufence.doctor.webhook import check_webhook
+from kubectl_gpufence.doctor.findings import examine, findings_json, findings_lines, is_wrong
+from kubectl_gpufence.doctor.read import read_installation
 
 if TYPE_CHECKING:
-    from kubectl_gpufence.doctor.facts import Facts
+    import argparse
 
-__all__ = ["Finding", "Level", "examine", "is_wrong", "told", "told_json"]
+    from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.output import Output
+
+_WELL, _WRONG = 0, 1
 
 
-def examine(facts: Facts) -> list[Finding]:
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     """
-    Make every check that the facts allow, from the ground up.
+    Check everything; 1 where something is wrong.
     """
-    return [
-        *check_server(facts),
-        *check_rights(facts),
-        *check_webhook(facts),
-        *check_agents(facts),
-        *check_namespaces(facts),
-    ]
+    findings = examine(read_installation(reader))
+    if call.output == "json":
+        output.json({"v": 1, "checks": findings_json(findings)})
+    else:
+        output.lines(findings_lines(findings, output.display))
+    return _WRONG if is_wrong(findings) else _WELL

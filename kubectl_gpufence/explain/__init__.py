@@ -1,71 +1,72 @@
 """
-PURE. The whole story of one pod: declared, injected, measured, and what follows from it.
-
-Everything about the injection comes from the plan on the pod, which holds all figures; the
-webhook's own code is not needed, and another version of it may have written them.
+`explain POD`: the whole story of one pod.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubectl_gpufence.explain.advice import to_do
-from kubectl_gpufence.explain.declared import declared
-from kubectl_gpufence.explain.injected import injected
-from kubectl_gpufence.explain.measured import follows, measured
-from kubectl_gpufence.table import Tone, coloured, wrapped
-from kubectl_gpufence.words import safe
+from gpufence.names import MODE
+from kube import ForbiddenError, NotFoundError, core
+from kubectl_gpufence.ask import NO_AGENTS, MissingError
+from kubectl_gpufence.explain.chapters import explanation
+from kubectl_gpufence.explain.story import PodStory, read_events
+from kubectl_gpufence.pods import annotations_of, labels_of, node_of, see_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import argparse
 
-    from kubectl_gpufence.explain.story import Story
-    from kubectl_gpufence.table import Look
+    from kube import JsonObject
+    from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.explain.story import AgentEvent
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.pods import SeenPod
 
-__all__ = ["tell"]
 
-_INDENT = "  "
-
-
-def tell(story: Story, look: Look) -> list[str]:
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     """
-    Tell it in chapters.
+    Read everything about a pod and explain it.
+
+    Raises:
+        MissingError: there is no such pod.
     """
-    found = [*_head(story, look)]
-    for title, lines in (
-        ("DECLARED", declared(story, look)),
-        ("INJECTED", injected(story, look)),
-        ("WARNINGS", _bullets(story.warnings, look)),
-        ("MEASURED", measured(story, look)),
-        ("EVENTS", _bullets((event.sentence for event in story.events), look)),
-        ("WHAT FOLLOWS", _bullets(follows(story), look)),
-        ("WHAT TO DO", _bullets(to_do(story), look)),
-    ):
-        told = list(lines)
-        if told:
-            found += ["", coloured(title, Tone.STRONG, look), *told]
-    return found
+    output.lines(explanation(_read(call.namespace, call.pod, reader), output.display))
+    return 0
 
 
-def _head(story: Story, look: Look) -> Iterator[str]:
-    pod = story.pod
-    where = f"on node {safe(pod.node)}" if pod.node else "not placed yet"
-    phase = "terminating" if pod.terminating else safe(pod.phase) or "of unknown phase"
-    mode = {None: "namespace unknown", "": "namespace not fenced"}.get(
-        story.mode, f"namespace in mode {safe(story.mode or '')}"
+def _read(namespace: str, name: str, reader: ClusterReader) -> PodStory:
+    try:
+        raw = reader.client.get(core("namespaces", namespace, "pods", name))
+    except NotFoundError as error:
+        raise MissingError(
+            f"there is no pod {name} in namespace {namespace}; "
+            f"`kubectl get pods -n {namespace}` lists those that are there, -n names another"
+        ) from error
+    around = _namespace(reader, namespace)
+    node = reader.node(node_of(raw)) if node_of(raw) else None
+    options = {} if around is None else annotations_of(around)
+    pod = see_pod(raw, None if node is None else node.gpu, options)
+    agent_pods, hidden = reader.agent_pods()
+    return PodStory(
+        pod=pod,
+        mode=None if around is None else labels_of(around).get(MODE, ""),
+        agent=reader.agent_on(pod.node, agent_pods) if pod.node else None,
+        no_agent=hidden or ("" if agent_pods else NO_AGENTS),
+        events=_events(reader, pod),
     )
-    owner = f", owned by {safe(pod.owner)}" if pod.owner else ""
-    yield from wrapped(
-        f"pod {safe(pod.namespace)}/{safe(pod.name)}: {phase}, {where}, {mode}{owner}",
-        _INDENT,
-        look,
-        first="",
-    )
-    summary = pod.annotations.get("gpufence.io/summary")
-    if summary:
-        yield from wrapped(safe(summary), _INDENT, look)
 
 
-def _bullets(sentences: Iterator[str] | tuple[str, ...], look: Look) -> Iterator[str]:
-    for sentence in sentences:
-        yield from wrapped(safe(sentence), "    ", look, first="  - ")
+def _namespace(reader: ClusterReader, name: str) -> JsonObject | None:
+    try:
+        return reader.client.get(core("namespaces", name))
+    except (ForbiddenError, NotFoundError):
+        return None
+
+
+def _events(reader: ClusterReader, pod: SeenPod) -> tuple[AgentEvent, ...]:
+    chosen = f"involvedObject.uid={pod.uid}" if pod.uid else f"involvedObject.name={pod.name}"
+    path = core("namespaces", pod.namespace, "events")
+    try:
+        return read_events(reader.listed(path, dict, {"fieldSelector": chosen}))
+    except ForbiddenError:
+        return ()

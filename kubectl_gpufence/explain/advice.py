@@ -1,41 +1,63 @@
 """
-PURE. What somebody should do about a pod, if anything.
+PURE. What will become of a pod, and what somebody should do about it, if anything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.mode import MODES
 from gpufence.plan import Done
 from gpufence.share import CAP_SLACK, reserve_bytes
-from kubectl_gpufence.suggest import suggested_limit
-from kubectl_gpufence.words import allowed, held
+from kubectl_gpufence.report.owners import suggested_limit
+from kubectl_gpufence.scene import card_of
+from kubectl_gpufence.table import UNKNOWN, allowed, held
+from kubectl_gpufence.verdicts import what_follows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpufence.plan import ContainerPlan, Setting
+    from gpufence.plan import ContainerPlan
     from gpufence.snapshot import UseRow
-    from kubectl_gpufence.explain.story import Story
-
-_NOTHING: Final = "Nothing."
+    from kubectl_gpufence.explain.story import PodStory
 
 
-def to_do(story: Story) -> tuple[str, ...]:
+def what_will_be(story: PodStory) -> Iterator[str]:
+    """
+    Return what will become of the pod on each card, and what holds that back.
+    """
+    snapshot, row = story.snapshot, story.row
+    if snapshot is None or row is None:
+        return
+    for use in row.uses:
+        card = card_of(snapshot, use.card)
+        where = f"card {UNKNOWN if card is None else card.index}: " if len(row.uses) > 1 else ""
+        yield where + what_follows(row, use)
+    if story.mode in MODES and row.mode in MODES[: MODES.index(story.mode)]:
+        yield (
+            f"The namespace asks for mode {story.mode}, the operator's kill switch allows no more "
+            f"than {row.mode}."
+        )
+    if snapshot.brake and row.mode:
+        yield f"Nobody on this node is evicted at the moment: {snapshot.brake}."
+    if not snapshot.fresh:
+        yield "The agent cannot reach the API server: nobody on this node is evicted."
+
+
+def to_do(story: PodStory) -> tuple[str, ...]:
     """
     Return one sentence for each thing to do.
     """
-    found = (*_about_plan(story), *_about_limit(story), *_about_use(story))
-    return tuple(dict.fromkeys(found)) or (_NOTHING,)
+    sentences = (*_about_plan(story), *_about_limit(story), *_about_use(story))
+    return tuple(dict.fromkeys(sentences)) or ("Nothing.",)
 
 
-def _about_plan(story: Story) -> Iterator[str]:
+def _about_plan(story: PodStory) -> Iterator[str]:
     pod = story.pod
-    if pod.words.newer:
+    if pod.recorded.newer:
         yield "Upgrade this plugin to the version of the webhook."
-    elif pod.words.trouble:
+    elif pod.recorded.trouble:
         yield f"Delete the pod, so that its controller makes it anew: its {names.PLAN} is damaged."
     if not pod.injected and story.mode in MODES:
         yield (
@@ -46,7 +68,7 @@ def _about_plan(story: Story) -> Iterator[str]:
         yield (
             f"To have its memory fenced, label the namespace {names.MODE}=observe and look again."
         )
-    for name, _, setting in _settings(story):
+    for name, _, setting in story.settings:
         if setting.done is Done.LOWERED:
             yield (
                 f"{setting.env} of container {name} was lowered to what its limit allows: "
@@ -59,17 +81,17 @@ def _about_plan(story: Story) -> Iterator[str]:
             )
 
 
-def _about_limit(story: Story) -> Iterator[str]:
-    said, row = story.pod.declaration, story.row
-    undeclared = row is not None and bool(row.undeclared)
-    if undeclared or not said.enforced or story.pod.limit_bytes is None:
+def _about_limit(story: PodStory) -> Iterator[str]:
+    undeclared = story.row is not None and bool(story.row.undeclared)
+    implied = not story.pod.declaration.enforced
+    if undeclared or implied or story.pod.limit_bytes is None:
         yield (
             f"Request an amount of GPU memory, or set the annotation {names.MEMORY}, "
             "such as 6Gi, on the pod's template."
         )
 
 
-def _about_use(story: Story) -> Iterator[str]:
+def _about_use(story: PodStory) -> Iterator[str]:
     row = story.row
     for use in () if row is None else row.uses:
         used, limit = use.used_bytes, use.limit_bytes
@@ -84,8 +106,8 @@ def _about_use(story: Story) -> Iterator[str]:
         yield from _about_processes(story, use)
 
 
-def _about_processes(story: Story, use: UseRow) -> Iterator[str]:
-    plan = story.pod.words.plan
+def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
+    plan = story.pod.recorded.plan
     if plan is None:
         return
     for name, container in plan.containers.items():
@@ -109,24 +131,17 @@ def _most(container: ContainerPlan) -> int | None:
     """
     Return what a process that keeps to its settings can hold at most.
     """
-    told = [
+    most = [
         item.allowance_bytes + (item.reserve_bytes or 0)
         for item in container.settings
         if item.allowance_bytes is not None and item.done not in (Done.LEFT, Done.PLANNED)
     ]
-    return max(told) + CAP_SLACK if told and container.cap_bytes is not None else None
+    return max(most) + CAP_SLACK if most and container.cap_bytes is not None else None
 
 
-def _reserve(story: Story) -> int:
+def _reserve(story: PodStory) -> int:
     """
     Return the context's reserve that the plan reckoned with, else the usual one.
     """
-    known = [item.reserve_bytes for _, _, item in _settings(story) if item.reserve_bytes]
-    return min(known, default=reserve_bytes(None))
-
-
-def _settings(story: Story) -> Iterator[tuple[str, ContainerPlan, Setting]]:
-    plan = story.pod.words.plan
-    for name, container in ({} if plan is None else plan.containers).items():
-        for setting in container.settings:
-            yield name, container, setting
+    reserves = [item.reserve_bytes for _, _, item in story.settings if item.reserve_bytes]
+    return min(reserves, default=reserve_bytes(None))

@@ -1,28 +1,38 @@
 """
 PURE. What the webhook made of the pod: each variable, its value, and the sum behind it.
+
+docs/adr/0003-exact-fractions.md has the rule. A plan holds L, C, T and A, not by which rule A came
+about: it is the one whose sum gives A.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
+from gpufence.annotations import Headroom
 from gpufence.errors import shown
 from gpufence.mode import Mode
 from gpufence.plan import Done
-from kubectl_gpufence.explain.formula import figures_of, formula
-from kubectl_gpufence.table import WIDTH, wrapped
-from kubectl_gpufence.words import allowed, counted, safe
+from gpufence.share import (
+    AUTO_HEADROOM,
+    FACTOR_TENTHS,
+    LEAST_ALLOWANCE,
+    ShareTerms,
+    allowance,
+    write_fraction,
+)
+from gpufence.text import printable
+from kubectl_gpufence.table import WIDTH, allowed, counted, readable, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpufence.plan import ContainerPlan, Setting
-    from kubectl_gpufence.explain.formula import Figures
-    from kubectl_gpufence.explain.story import Story
-    from kubectl_gpufence.table import Look
+    from gpufence.share import Allowance
+    from kubectl_gpufence.explain.story import PodStory
+    from kubectl_gpufence.table import Display
 
-_INDENT = "    "
 _VALUE_WIDTH = 36
 _NEVER_SEEN = (
     "The webhook never saw this pod: it was created before its namespace got a mode, or while the "
@@ -37,48 +47,98 @@ _NOTHING = "Nothing was set: there was nothing to set, or a library caps the pod
 _OBSERVED = "Nothing was set: in mode observe the plan is only recorded."
 
 
-def injected(story: Story, look: Look) -> Iterator[str]:
+class ShareFigures(NamedTuple):
     """
-    Tell what was set, or why nothing was.
+    L, C, T and A of one or several settings of a container, and its n.
+    """
+
+    limit_bytes: int
+    reserve_bytes: int
+    card_bytes: int | None
+    allowance_bytes: int
+    processes: int
+
+    @property
+    def usable_bytes(self) -> int:
+        """
+        Return L, which counts as no more than the card.
+        """
+        return min(self.limit_bytes, self.card_bytes or self.limit_bytes)
+
+    def allowance(self, headroom: Headroom) -> Allowance | None:
+        """
+        Return A exactly by one rule; None where that is not the A of the plan.
+        """
+        terms = ShareTerms(self.reserve_bytes, self.processes, headroom)
+        may = allowance(self.usable_bytes, self.usable_bytes, terms)
+        return may if may.bytes == self.allowance_bytes else None
+
+
+def injected(story: PodStory, display: Display) -> Iterator[str]:
+    """
+    Write what was set, or why nothing was.
     """
     for text in _course(story):
-        yield from wrapped(safe(text), _INDENT, look, first="  ")
+        yield from wrapped(text, "    ", display, first="  ")
     pod = story.pod
-    plan = pod.words.plan
+    plan = pod.recorded.plan
     if plan is not None:
+        verb = "would be told" if plan.mode is Mode.OBSERVE else "told"
         for name, container in plan.containers.items():
-            verb = "would be told" if plan.mode is Mode.OBSERVE else "told"
-            yield from _container(f"container {name}", verb, container, pod.annotations, look)
-    elif pod.words.trouble:
-        yield from _raw(pod.annotations)
+            yield from wrapped(_title(name, verb, container), "    ", display, first="  ")
+            yield from _settings(container, pod.annotations, display)
+    elif pod.recorded.trouble:
+        yield from _slots(pod.annotations)
 
 
-def _course(story: Story) -> Iterator[str]:
+def formula(figures: ShareFigures, headroom: Headroom) -> list[str]:
+    """
+    Write A with its sum, and F where the card is known.
+    """
+    part, reserve = readable(figures.limit_bytes), allowed(figures.reserve_bytes)
+    card = allowed(figures.card_bytes, none="unknown")
+    count = counted(figures.processes, "process", "processes")
+    lines = [
+        f"L = {part}, its part; C = {reserve}, for CUDA itself; T = {card}, the card; n = {count}",
+        f"A = {_rule(figures, headroom)} = {readable(figures.allowance_bytes)}",
+    ]
+    if figures.card_bytes:
+        may = figures.allowance(headroom) or figures.allowance(Headroom.FACTOR)
+        # A exactly, where its rule is known: F is rounded once.
+        fraction = (
+            may.fraction_of(figures.card_bytes)
+            if may
+            else write_fraction(figures.allowance_bytes, figures.card_bytes)
+        )
+        lines.append(f"F = A / T = {fraction}")
+    return lines
+
+
+def _course(story: PodStory) -> Iterator[str]:
     pod = story.pod
+    plan = pod.recorded.plan
     if not pod.injected:
         yield _UNFENCED if story.mode == "" else _NEVER_SEEN
         return
-    if pod.words.trouble:
-        yield f"The plan on the pod cannot be told: {pod.words.trouble}."
+    if pod.recorded.trouble:
+        yield f"The plan on the pod cannot be told: {pod.recorded.trouble}."
         yield "What its containers read is here as it stands:"
         return
-    plan = pod.words.plan
     if pod.injected == names.INJECTED_OPTED_OUT:
         yield _OPTED_OUT
     elif pod.injected == names.INJECTED_NOTHING:
         yield _OBSERVED if plan is not None and plan.mode is Mode.OBSERVE else _NOTHING
     if plan is not None and plan.containers:
-        yield _exactness(story)
+        yield _exactness(pod.annotations)
 
 
-def _exactness(story: Story) -> str:
+def _exactness(annotations: Mapping[str, str]) -> str:
     """
-    Say for which cards the figures hold.
+    Return for which cards the figures hold.
     """
-    said = story.pod.annotations
-    card = said.get(names.CARD, "")
-    if story.pod.exact:
-        return f"Exact for node {said[names.NODE]} ({card or 'card unknown'})."
+    card = annotations.get(names.CARD, "")
+    if names.NODE in annotations:
+        return f"Exact for node {annotations[names.NODE]} ({card or 'card unknown'})."
     if not card:
         return "No card's size was known: fractions are the user's own, or empty."
     sizes = "those" if "," in card else "one"
@@ -88,48 +148,88 @@ def _exactness(story: Story) -> str:
     )
 
 
-def _container(
-    title: str, verb: str, container: ContainerPlan, values: Mapping[str, str], look: Look
-) -> Iterator[str]:
+def _title(name: str, verb: str, container: ContainerPlan) -> str:
     limit = allowed(container.limit_bytes, none="unknown")
     cap = f", {verb} {allowed(container.cap_bytes)}" if container.cap_bytes is not None else ""
     each = counted(container.processes, "process", "processes")
-    text = f"{title}: limit {limit}{cap}, {each} per card, headroom {container.headroom}"
-    yield from wrapped(safe(text), _INDENT, look, first="  ")
-    groups: dict[Figures | None, list[Setting]] = {}
+    return f"container {name}: limit {limit}{cap}, {each} per card, headroom {container.headroom}"
+
+
+def _settings(
+    container: ContainerPlan, annotations: Mapping[str, str], display: Display
+) -> Iterator[str]:
+    """
+    Write the settings, those with the same figures together below their sum.
+    """
+    groups: dict[ShareFigures | None, list[Setting]] = {}
     for setting in container.settings:
-        groups.setdefault(figures_of(setting), []).append(setting)
+        groups.setdefault(_figures(setting, container.processes), []).append(setting)
     width = max((len(setting.env) for setting in container.settings), default=0)
-    texts = (len(_read(setting, values)) for setting in container.settings)
-    read = min(max(texts, default=0), _VALUE_WIDTH)
+    values = [len(_value(setting, annotations)) for setting in container.settings]
+    room = min(max(values, default=0), _VALUE_WIDTH)
     for figures, settings in groups.items():
-        lines = ["the same on every card:"] if figures is None else formula(figures, container)
-        for line in lines:
-            yield from wrapped(line, "        ", look, first="    ")
+        same = ["the same on every card:"]
+        for line in same if figures is None else formula(figures, container.headroom):
+            yield from wrapped(line, "        ", display, first="    ")
         for setting in settings:
-            head = f"      {safe(setting.env):{width}}  {_read(setting, values)}"
-            line = f"{head:{8 + width + read}}  {_done(setting)}"
-            if len(line) <= (look.width or WIDTH):
+            head = f"      {printable(setting.env):{width}}  {_value(setting, annotations)}"
+            line = f"{head:{8 + width + room}}  {_origin(setting)}"
+            if len(line) <= (display.width or WIDTH):
                 yield line
             else:
-                yield from (head, f"{'':{8 + width}}{_done(setting)}")
+                yield from (head, f"{'':{8 + width}}{_origin(setting)}")
 
 
-def _read(setting: Setting, values: Mapping[str, str]) -> str:
+def _figures(setting: Setting, processes: int) -> ShareFigures | None:
     """
-    Say what the program reads; quotes make an empty value visible.
+    Return a setting's figures; None for one that is the same on every card.
+    """
+    limit, may = setting.limit_bytes, setting.allowance_bytes
+    if limit is None or may is None:
+        return None
+    return ShareFigures(limit, setting.reserve_bytes or 0, setting.card_bytes, may, processes)
+
+
+def _rule(figures: ShareFigures, headroom: Headroom) -> str:
+    """
+    Find the rule whose sum gives A; a rule of another version is not guessed at.
+    """
+    limit, count = figures.usable_bytes, figures.processes
+    contexts = count * figures.reserve_bytes
+    if not contexts and limit // count == figures.allowance_bytes:
+        return f"L / n = {allowed(limit)} / {count}"
+    for rule in (headroom, Headroom.FACTOR):
+        may = figures.allowance(rule)
+        if may is None:
+            continue
+        if may.starved:
+            least = f"{allowed(LEAST_ALLOWANCE)}, {allowed(limit // count)}"
+            return f"min(128Mi, L / n) = min({least})"
+        if rule is Headroom.FACTOR:
+            rest = f"min({allowed(limit * FACTOR_TENTHS // 10)}, {allowed(limit - contexts)})"
+            return f"min(0.7 L, L - n C) / n = {rest} / {count}"
+        rest = allowed(limit * (10 - FACTOR_TENTHS) // 10)
+        room = f"max({allowed(contexts)}, min({rest}, {allowed(AUTO_HEADROOM)}))"
+        return f"(L - max(n C, min(0.3 L, 1536Mi))) / n = ({allowed(limit)} - {room}) / {count}"
+    return "(by a rule this plugin does not know)"
+
+
+def _value(setting: Setting, annotations: Mapping[str, str]) -> str:
+    """
+    Return what the program reads; quotes make an empty value visible.
     """
     if setting.done is Done.LEFT:
         return "(yours)"
-    text = values.get(f"{names.ENV_PREFIX}{setting.slot}") if setting.slot else setting.user
-    return "-" if text is None else safe(text) or '""'
+    slot = f"{names.ENV_PREFIX}{setting.slot}"
+    text = annotations.get(slot) if setting.slot else setting.user
+    return "-" if text is None else printable(text) or '""'
 
 
-def _done(setting: Setting) -> str:
+def _origin(setting: Setting) -> str:
     """
-    Say how the value came about.
+    Return how the value came about.
     """
-    user = "" if setting.user is None else safe(shown(setting.user))
+    user = "" if setting.user is None else printable(shown(setting.user))
     match setting.done:
         case Done.LOWERED:
             return f"lowered: yours was {user}"
@@ -143,11 +243,11 @@ def _done(setting: Setting) -> str:
             return "set" + (f", added to yours {user}" if user else "")
 
 
-def _raw(values: Mapping[str, str]) -> Iterator[str]:
+def _slots(annotations: Mapping[str, str]) -> Iterator[str]:
     """
     List the slots in the order in which they were given out: s2 before s10.
     """
-    slots = [key for key in values if key.startswith(names.ENV_PREFIX)]
+    slots = [key for key in annotations if key.startswith(names.ENV_PREFIX)]
     for key in sorted(slots, key=lambda slot: (len(slot), slot)):
-        text = safe(values[key]) or '""'
-        yield f"    {safe(key.removeprefix(names.ENV_PREFIX)):4}  {text}"
+        text = printable(annotations[key]) or '""'
+        yield f"    {printable(key.removeprefix(names.ENV_PREFIX)):4}  {text}"

@@ -1,25 +1,24 @@
 """
-PURE. What a story is told from.
+PURE. One pod and all that is known of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.shape import Object, as_object, as_text
 from kubectl_gpufence.scene import row_of
-from kubectl_gpufence.words import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from gpufence.plan import ContainerPlan, Setting
     from gpufence.snapshot import PodRow, Snapshot
     from kubectl_gpufence.pods import SeenPod
-    from kubectl_gpufence.scene import Agent, SeenNode
+    from kubectl_gpufence.scene import NodeAgent
 
-REASONS = frozenset(
+_REASONS = frozenset(
     {
         names.LIMIT_EXCEEDED,
         names.WOULD_EVICT,
@@ -33,36 +32,33 @@ REASONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class AgentEvent(NamedTuple):
     """
     An event of an agent about the pod.
     """
 
     at: str
     reason: str
-    count: int
+    times: int
     message: str
 
     @property
     def sentence(self) -> str:
-        often = f" ({self.count} times)" if self.count > 1 else ""
-        return safe(f"{self.at or 'at some time'} {self.reason}{often}: {self.message}")
+        times = f" ({self.times} times)" if self.times > 1 else ""
+        return f"{self.at or 'at some time'} {self.reason}{times}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class PodStory(NamedTuple):
     """
-    One pod and all that is known of it. `mode` is the namespace's label, empty where it has none
-    and None where it cannot be read.
+    What the explanation is made from. `mode` is the namespace's label, empty where it has none
+    and None where it cannot be read; `no_agent` says why none can be asked.
     """
 
     pod: SeenPod
     mode: str | None = None
-    node: SeenNode | None = None
-    agent: Agent | None = None
+    agent: NodeAgent | None = None
     no_agent: str = ""
-    events: tuple[Event, ...] = ()
+    events: tuple[AgentEvent, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -80,30 +76,35 @@ class Story:
         text = self.pod.annotations.get(names.WARNINGS, "")
         return tuple(line for line in text.splitlines() if line.strip())
 
+    @property
+    def settings(self) -> Iterator[tuple[str, ContainerPlan, Setting]]:
+        """
+        Return every setting of the plan with its container.
+        """
+        plan = self.pod.recorded.plan
+        for name, container in ({} if plan is None else plan.containers).items():
+            for setting in container.settings:
+                yield name, container, setting
 
-def read_events(items: Iterable[Object]) -> tuple[Event, ...]:
+
+def read_events(items: Iterable[Object]) -> tuple[AgentEvent, ...]:
     """
     Read the agents' events about a pod, in the order in which they were last seen.
 
     Raises:
         InvalidError: something among them is no event.
     """
-    return tuple(
-        sorted((_event(item) for item in items if item.get("reason") in REASONS), key=_moment)
-    )
+    events = (_event(item) for item in items if item.get("reason") in _REASONS)
+    return tuple(sorted(events, key=lambda event: event.at))
 
 
-def _moment(event: Event) -> str:
-    return event.at
-
-
-def _event(item: Object) -> Event:
+def _event(item: Object) -> AgentEvent:
     metadata = as_object(item.get("metadata"), "metadata")
     last = item.get("lastTimestamp") or item.get("eventTime") or metadata.get("creationTimestamp")
     count = item.get("count")
-    return Event(
+    return AgentEvent(
         at=as_text(last, "lastTimestamp"),
         reason=as_text(item.get("reason"), "reason"),
-        count=count if isinstance(count, int) else 1,
+        times=count if isinstance(count, int) else 1,
         message=as_text(item.get("message"), "message"),
     )

@@ -1,16 +1,55 @@
 """
-PURE. `report`: what owners of GPU pods took since the agents started, and which limit would do.
+`report`: what owners of GPU pods took since the agents started, and which limit would do.
 """
 
-from kubectl_gpufence.report.owners import Owner, owners, since
-from kubectl_gpufence.report.write import CAUTION, report_csv, report_json, report_table
+from __future__ import annotations
 
-__all__ = [
-    "CAUTION",
-    "Owner",
-    "owners",
-    "report_csv",
-    "report_json",
-    "report_table",
-    "since",
-]
+from typing import TYPE_CHECKING, Final
+
+from kubectl_gpufence.report.owners import (
+    owner_json,
+    owner_lines,
+    owners_csv,
+    owners_table,
+    since,
+)
+
+if TYPE_CHECKING:
+    import argparse
+
+    from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.output import Output
+
+CAUTION: Final = (
+    "SUGGESTED is the peak and a tenth, turned into a limit by the share rule. It knows nothing of "
+    "what has not happened since the agents started: batches, inputs and models that come later."
+)
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    scene = reader.scene_of_nodes("")
+    lines = owner_lines(scene, call.namespace)
+    first, last = since(scene)
+    if call.output == "json":
+        document = {
+            "v": 1,
+            "since": {"first": first, "last": last},
+            "owners": [owner_json(line) for line in lines],
+            "notes": list(scene.notes),
+        }
+        output.json(document)
+        return 0
+    if call.output == "csv":
+        output.lines(owners_csv(lines))
+    elif lines:
+        output.lines(owners_table(lines, output.display, namespaces=not call.namespace))
+        output.notes([f"measured since {first}" + _until(first, last), CAUTION])
+    else:
+        where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
+        output.notes([f"no agent has seen a pod with GPU memory {where}"])
+    output.notes(scene.notes)
+    return 0
+
+
+def _until(first: str, last: str) -> str:
+    return "" if first == last else f" on the oldest agent, {last} on the youngest"

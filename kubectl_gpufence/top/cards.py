@@ -1,26 +1,36 @@
 """
-PURE. `top cards`: what each card has, holds and has promised.
+PURE. `top cards` and `top nodes`: what each card has, holds and has promised, and the sums by node.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.snapshot import CardRow
-from kubectl_gpufence.scene import is_stale
-from kubectl_gpufence.table import Cell, Column, Look, Tone, bar, table
-from kubectl_gpufence.words import NOT_THERE, UNKNOWN, allowed, duration, exact, held, safe
+from gpufence.text import duration, printable
+from kubectl_gpufence.scene import staleness
+from kubectl_gpufence.table import (
+    NOT_THERE,
+    UNKNOWN,
+    Cell,
+    Column,
+    Tone,
+    allowed,
+    bar,
+    exact,
+    held,
+    table,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpufence.snapshot import Snapshot
-    from kubectl_gpufence.scene import Scene, SeenNode
+    from kubectl_gpufence.scene import NodeAgent, Scene, SeenNode
+    from kubectl_gpufence.table import Display
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class CardLine(NamedTuple):
     """
     One card; without a snapshot it is what the Node says of it, and `state` says why.
     """
@@ -30,114 +40,220 @@ class Line:
     snapshot: Snapshot | None = None
     state: str = ""
 
+    @property
+    def committed_bytes(self) -> int | None:
+        return self.card.committed_bytes if self.snapshot else None
 
-def lines(scene: Scene) -> list[Line]:
+
+class NodeLine(NamedTuple):
+    """
+    One node and its cards, of which there are none where nobody knows any.
+    """
+
+    node: str
+    cards: Sequence[CardLine]
+    agent: Cell
+    snapshot: Snapshot | None = None
+
+    @property
+    def total_bytes(self) -> int | None:
+        return _total([line.card.total_bytes for line in self.cards])
+
+    @property
+    def used_bytes(self) -> int | None:
+        return _total([line.card.used_bytes for line in self.cards])
+
+    @property
+    def committed_bytes(self) -> int | None:
+        return _total([line.committed_bytes for line in self.cards])
+
+    @property
+    def unattributed_bytes(self) -> int | None:
+        return _total([line.card.unattributed_bytes for line in self.cards])
+
+    @property
+    def fenced(self) -> int | None:
+        """
+        Return how many pods are fenced.
+        """
+        return None if self.snapshot is None else sum(1 for pod in self.snapshot.pods if pod.mode)
+
+    @property
+    def over(self) -> int | None:
+        """
+        Return how many pods are over a limit.
+        """
+        if self.snapshot is None:
+            return None
+        return sum(1 for pod in self.snapshot.pods if any(use.over_seconds for use in pod.uses))
+
+
+def card_lines(scene: Scene) -> list[CardLine]:
     """
     Return all cards: of the agents that answer, else of the Nodes' annotations.
     """
-    answering = scene.answering
-    found = [
-        Line(node, card, snapshot, state_of(card, snapshot))
-        for node, snapshot in answering.items()
+    snapshots = scene.snapshots
+    lines = [
+        CardLine(node, card, snapshot, _card_state(card, snapshot))
+        for node, snapshot in snapshots.items()
         for card in snapshot.cards
     ]
     for name, node in scene.nodes.items():
-        if name not in answering:
+        if name not in snapshots:
             state = "agent silent" if name in scene.agents else "no agent asked"
-            found += _of_node(node, state)
-    return sorted(found, key=lambda line: (line.node, line.card.index, line.card.uuid))
+            lines += _of_node(node, state)
+    return sorted(lines, key=lambda line: (line.node, line.card.index, line.card.uuid))
 
 
-def state_of(card: CardRow, snapshot: Snapshot) -> str:
+def node_lines(scene: Scene) -> list[NodeLine]:
     """
-    Say in a few words what is wrong with a card, or with what is known of it.
+    Return every node that has cards or an agent.
     """
-    found = []
-    if card.trouble:
-        found.append(safe(card.trouble))
-    elif snapshot.trouble:
-        found.append(safe(snapshot.trouble))
-    if is_stale(snapshot):
-        age = snapshot.stale_seconds
-        found.append("never measured" if age is None else f"stale {duration(age)}")
-    if card.mps:
-        found.append("MPS: report only")
-    if card.committed_bytes > card.total_bytes:
-        found.append("overcommitted")
-    return ", ".join(found) or "ok"
+    cards: dict[str, list[CardLine]] = {name: [] for name in scene.agents}
+    for line in card_lines(scene):
+        cards.setdefault(line.node, []).append(line)
+    return [
+        NodeLine(name, cards[name], _agent_state(scene.agents.get(name)), scene.snapshots.get(name))
+        for name in sorted(cards)
+    ]
 
 
-def cards_table(found: list[Line], look: Look, *, wide: bool) -> list[str]:
-    columns = [
-        Column("NODE", shrinks=True),
-        Column("CARD", right=True),
-        Column("MODEL", shrinks=True),
-        Column("TOTAL", right=True),
-        Column("USED", right=True),
-        Column("SHARE"),
-        Column("COMMITTED", right=True),
-        Column("NOBODY'S", right=True),
-        Column("STATE"),
+def cards_table(lines: Sequence[CardLine], display: Display, *, wide: bool) -> list[str]:
+    columns: list[Column[CardLine]] = [
+        Column("NODE", lambda line: line.node, shrinks=True),
+        Column("CARD", lambda line: str(line.card.index), right=True),
+        Column("MODEL", lambda line: line.card.model or NOT_THERE, shrinks=True),
+        Column("TOTAL", lambda line: allowed(line.card.total_bytes), right=True),
+        Column("USED", lambda line: held(line.card.used_bytes), right=True),
+        Column("SHARE", lambda line: bar(line.card.used_bytes, line.card.total_bytes, display)),
+        Column("COMMITTED", lambda line: held(line.committed_bytes), right=True),
+        Column("NOBODY'S", lambda line: held(line.card.unattributed_bytes), right=True),
+        Column("STATE", _state_cell),
     ]
     if wide:
         columns += [
-            Column("FREE", right=True),
-            Column("RESERVED", right=True),
-            Column("LISTED", right=True),
-            Column("UUID"),
+            Column("FREE", lambda line: allowed(line.card.free_bytes, none=UNKNOWN), right=True),
+            Column("RESERVED", lambda line: held(line.card.reserved_bytes), right=True),
+            Column("LISTED", _listed, right=True),
+            Column("UUID", lambda line: line.card.uuid),
         ]
-    return table(columns, (_cells(line, look, wide) for line in found), look)
+    return table(columns, lines, display)
 
 
-def cards_json(found: list[Line]) -> list[dict[str, object]]:
-    return [
-        {
-            "node": line.node,
-            "uuid": line.card.uuid,
-            "index": line.card.index,
-            "model": line.card.model,
-            "total": exact(line.card.total_bytes),
-            "used": exact(line.card.used_bytes),
-            "free": exact(line.card.free_bytes),
-            "reserved": exact(line.card.reserved_bytes),
-            "committed": exact(line.card.committed_bytes) if line.snapshot else None,
-            "unattributed": exact(line.card.unattributed_bytes),
-            "mps": line.card.mps,
-            "stale": line.snapshot.stale_seconds if line.snapshot else None,
-            "state": line.state,
-        }
-        for line in found
-    ]
-
-
-def _of_node(node: SeenNode, state: str) -> Iterator[Line]:
-    cards = () if node.gpu is None else node.gpu.cards
-    for card in cards:
-        row = CardRow(card.uuid, card.index, card.model, card.memory_bytes)
-        yield Line(node.name, row, state=state)
-
-
-def _cells(line: Line, look: Look, wide: bool) -> list[Cell]:  # noqa: FBT001 (the table's own switch)
-    card = line.card
-    told = line.snapshot is not None
-    good = Tone.GOOD if line.state == "ok" else Tone.WARN if told else Tone.FAINT
-    cells = [
-        Cell(safe(line.node)),
-        Cell(str(card.index)),
-        Cell(safe(card.model) or NOT_THERE),
-        Cell(allowed(card.total_bytes)),
-        Cell(held(card.used_bytes)),
-        bar(card.used_bytes, card.total_bytes, look),
-        Cell(held(card.committed_bytes) if told else UNKNOWN),
-        Cell(held(card.unattributed_bytes)),
-        Cell(line.state, good),
+def nodes_table(lines: Sequence[NodeLine], display: Display, *, wide: bool) -> list[str]:
+    columns: list[Column[NodeLine]] = [
+        Column("NODE", lambda line: line.node, shrinks=True),
+        Column("CARDS", lambda line: _number(len(line.cards) or None), right=True),
+        Column("TOTAL", lambda line: allowed(line.total_bytes, none=UNKNOWN), right=True),
+        Column("USED", lambda line: held(line.used_bytes), right=True),
+        Column("SHARE", lambda line: bar(line.used_bytes, line.total_bytes, display)),
+        Column("COMMITTED", lambda line: held(line.committed_bytes), right=True),
+        Column("NOBODY'S", lambda line: held(line.unattributed_bytes), right=True),
+        Column("FENCED", lambda line: _number(line.fenced), right=True),
+        Column(
+            "OVER",
+            lambda line: Cell(_number(line.over), Tone.BAD if line.over else Tone.PLAIN),
+            right=True,
+        ),
+        Column("AGENT", lambda line: line.agent),
     ]
     if wide:
-        age = card.listed_seconds_ago
-        cells += [
-            Cell(allowed(card.free_bytes, none=UNKNOWN)),
-            Cell(held(card.reserved_bytes)),
-            Cell(UNKNOWN if age is None else f"{duration(age)} ago"),
-            Cell(safe(card.uuid)),
+        columns += [
+            Column("HIGHEST", lambda line: (line.snapshot and line.snapshot.highest) or UNKNOWN),
+            Column("VERSION", lambda line: (line.snapshot and line.snapshot.version) or UNKNOWN),
+            Column("DRIVER", lambda line: (line.snapshot and line.snapshot.driver) or UNKNOWN),
         ]
-    return cells
+    return table(columns, lines, display)
+
+
+def card_json(line: CardLine) -> dict[str, object]:
+    return {
+        "node": line.node,
+        "uuid": line.card.uuid,
+        "index": line.card.index,
+        "model": line.card.model,
+        "total": exact(line.card.total_bytes),
+        "used": exact(line.card.used_bytes),
+        "free": exact(line.card.free_bytes),
+        "reserved": exact(line.card.reserved_bytes),
+        "committed": exact(line.committed_bytes),
+        "unattributed": exact(line.card.unattributed_bytes),
+        "mps": line.card.mps,
+        "stale": line.snapshot.stale_seconds if line.snapshot else None,
+        "state": line.state,
+    }
+
+
+def node_json(line: NodeLine) -> dict[str, object]:
+    return {
+        "node": line.node,
+        "cards": len(line.cards) or None,
+        "total": exact(line.total_bytes),
+        "used": exact(line.used_bytes),
+        "committed": exact(line.committed_bytes),
+        "unattributed": exact(line.unattributed_bytes),
+        "fenced": line.fenced,
+        "over": line.over,
+        "agent": line.agent.text,
+        "highest": line.snapshot.highest if line.snapshot else None,
+        "version": line.snapshot.version if line.snapshot else None,
+        "driver": line.snapshot.driver if line.snapshot else None,
+    }
+
+
+def _of_node(node: SeenNode, state: str) -> Iterator[CardLine]:
+    for card in () if node.gpu is None else node.gpu.cards:
+        row = CardRow(card.uuid, card.index, card.model, card.memory_bytes)
+        yield CardLine(node.name, row, state=state)
+
+
+def _card_state(card: CardRow, snapshot: Snapshot) -> str:
+    """
+    Return in a few words what is wrong with a card, or with what is known of it.
+    """
+    states = [printable(card.trouble or snapshot.trouble), staleness(snapshot)]
+    if card.mps:
+        states.append("MPS: report only")
+    if card.committed_bytes > card.total_bytes:
+        states.append("overcommitted")
+    return ", ".join(filter(None, states)) or "ok"
+
+
+def _agent_state(agent: NodeAgent | None) -> Cell:
+    """
+    Return in a few words how an agent is.
+    """
+    if agent is None:
+        return Cell("none asked", Tone.FAINT)
+    snapshot = agent.snapshot
+    if snapshot is None:
+        return Cell("silent", Tone.BAD)
+    trouble = printable(snapshot.trouble) or staleness(snapshot)
+    if trouble:
+        return Cell(trouble, Tone.BAD)
+    if not snapshot.fresh:
+        return Cell("cut off from the API", Tone.WARN)
+    return Cell("braked", Tone.WARN) if snapshot.brake else Cell("ok", Tone.GOOD)
+
+
+def _state_cell(line: CardLine) -> Cell:
+    if line.snapshot is None:
+        return Cell(line.state, Tone.FAINT)
+    return Cell(line.state, Tone.GOOD if line.state == "ok" else Tone.WARN)
+
+
+def _listed(line: CardLine) -> str:
+    age = line.card.listed_seconds_ago
+    return UNKNOWN if age is None else f"{duration(age)} ago"
+
+
+def _number(number: int | None) -> str:
+    return UNKNOWN if number is None else str(number)
+
+
+def _total(amounts: Sequence[int | None]) -> int | None:
+    """
+    Add up, unless one of them is unknown or there are none.
+    """
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known and len(known) == len(amounts) else None

@@ -22,7 +22,7 @@ from gpufence.snapshot import (
     write_snapshot,
 )
 from kubectl_gpufence.pods import see_pod
-from kubectl_gpufence.scene import Agent, Scene, by_node, see_node
+from kubectl_gpufence.scene import NodeAgent, Scene, by_node, see_node
 from tests.support.builders import T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
 from webhook.binding import exact_values
@@ -157,7 +157,7 @@ def snapshot(*pods: PodRow, **changes: Any) -> Snapshot:
     return Snapshot(**(said | changes))
 
 
-def agent(said: Snapshot | None, trouble: str = "", **changes: Any) -> Agent:
+def agent(said: Snapshot | None, trouble: str = "", **changes: Any) -> NodeAgent:
     text = "" if said is None else write_snapshot(said)
     whole: dict[str, Any] = {
         "node": NODE,
@@ -166,10 +166,10 @@ def agent(said: Snapshot | None, trouble: str = "", **changes: Any) -> Agent:
         "trouble": trouble,
         "text": text,
     }
-    return Agent(**(whole | changes))
+    return NodeAgent(**(whole | changes))
 
 
-def scene(*pods: SeenPod, agents: tuple[Agent, ...] = (), **changes: Any) -> Scene:
+def scene(*pods: SeenPod, agents: tuple[NodeAgent, ...] = (), **changes: Any) -> Scene:
     said: dict[str, Any] = {
         "pods": pods,
         "agents": by_node(agents),

@@ -15,14 +15,15 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import NobodyRow, ProcessRow
-from kubectl_gpufence.doctor import examine, told
-from kubectl_gpufence.explain import tell
-from kubectl_gpufence.explain.story import Event, Story
-from kubectl_gpufence.inspection import inspection
+from kubectl_gpufence.doctor.findings import examine, findings_lines
+from kubectl_gpufence.explain.chapters import explanation
+from kubectl_gpufence.explain.story import AgentEvent, PodStory
+from kubectl_gpufence.inspect import inspection
 from kubectl_gpufence.pods import see_pod
-from kubectl_gpufence.report import owners, report_csv, report_table
-from kubectl_gpufence.table import Look
-from kubectl_gpufence.top import cards, nodes, pods
+from kubectl_gpufence.report.owners import owner_lines, owners_csv, owners_table
+from kubectl_gpufence.table import Display
+from kubectl_gpufence.top.cards import card_lines, cards_table, node_lines, nodes_table
+from kubectl_gpufence.top.pods import pod_lines, pods_table
 from tests.support import sick
 from tests.support.builders import container, gpushare, sidecar
 from tests.support.plugin import (
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kubectl_gpufence.pods import SeenPod
-    from kubectl_gpufence.scene import Agent, Scene
+    from kubectl_gpufence.scene import NodeAgent, Scene
 
 FOLDER = Path(__file__).parents[1] / "golden" / "plugin"
-TERMINAL = Look(width=100)
+TERMINAL = Display(width=100)
 LONG = "a-deployment-of-a-team-with-much-to-say-7d9f8b6c4d-x2x4k"
 
 
-def holding(used: int = 3500 * MIB) -> Agent:
+def holding(used: int = 3500 * MIB) -> NodeAgent:
     """
     Build an agent whose one pod is over its limit.
     """
@@ -160,16 +161,16 @@ def odd_cards() -> Scene:
     )
 
 
-def explained(pod: SeenPod, said: Agent | None = None, mode: str | None = "evict") -> list[str]:
-    return tell(Story(pod, mode, seen_node(), said or agent(snapshot())), TERMINAL)
+def explained(pod: SeenPod, said: NodeAgent | None = None, mode: str | None = "evict") -> list[str]:
+    return explanation(PodStory(pod, mode, said or agent(snapshot())), TERMINAL)
 
 
 def unplaced(pod: SeenPod) -> list[str]:
-    return tell(Story(pod, "evict"), TERMINAL)
+    return explanation(PodStory(pod, "evict"), TERMINAL)
 
 
-def top(found: Scene, *, wide: bool = False, look: Look = TERMINAL) -> list[str]:
-    return pods.pods_table(pods.lines(found, ""), look, namespaces=True, wide=wide)
+def top(found: Scene, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
+    return pods_table(pod_lines(found, ""), look, namespaces=True, wide=wide)
 
 
 def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:
@@ -188,9 +189,9 @@ def _with_env(*entries: Mapping[str, object]) -> dict[str, object]:
 
 
 def _hostile() -> list[str]:
-    event = Event("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, "held \x1b[2J too much")
+    event = AgentEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, "held \x1b[2J too much")
     pod = seen_pod(annotations={names.MEMORY: "1Gi", names.FRAMEWORK: "\x1b]0;title\x07\u202e"})
-    return tell(Story(pod, None, None, None, "you may not", (event,)), TERMINAL)
+    return explanation(PodStory(pod, None, None, "you may not", (event,)), TERMINAL)
 
 
 def _starved() -> SeenPod:
@@ -255,22 +256,24 @@ def _inspect_odd() -> list[str]:
 
 CASES: dict[str, Callable[[], list[str]]] = {
     "top-typical": lambda: top(typical()),
-    "top-narrow": lambda: top(typical(), look=Look(width=80, unicode=False)),
-    "top-piped": lambda: top(typical(), look=Look()),
-    "top-coloured": lambda: top(typical(), look=Look(width=100, colour=True)),
-    "top-wide": lambda: top(odd(), wide=True, look=Look()),
+    "top-narrow": lambda: top(typical(), look=Display(width=80, unicode=False)),
+    "top-piped": lambda: top(typical(), look=Display()),
+    "top-coloured": lambda: top(typical(), look=Display(width=100, colour=True)),
+    "top-wide": lambda: top(odd(), wide=True, look=Display()),
     "top-odd": lambda: top(odd()),
     "top-silent": lambda: top(silent()),
     "top-stale": lambda: top(stale()),
-    "cards-typical": lambda: cards.cards_table(cards.lines(typical()), TERMINAL, wide=False),
-    "cards-odd": lambda: cards.cards_table(cards.lines(odd_cards()), Look(), wide=True),
-    "cards-silent": lambda: cards.cards_table(cards.lines(silent()), TERMINAL, wide=False),
-    "nodes-typical": lambda: nodes.nodes_table(nodes.lines(typical()), TERMINAL, wide=False),
-    "nodes-odd": lambda: nodes.nodes_table(nodes.lines(odd_cards()), Look(), wide=True),
-    "nodes-stale": lambda: nodes.nodes_table(nodes.lines(stale()), TERMINAL, wide=False),
-    "report-typical": lambda: report_table(owners(reported(), ""), TERMINAL, namespaces=True),
-    "report-one": lambda: report_table(owners(reported(), "team-b"), TERMINAL, namespaces=False),
-    "report-csv": lambda: report_csv(owners(reported(), "")),
+    "cards-typical": lambda: cards_table(card_lines(typical()), TERMINAL, wide=False),
+    "cards-odd": lambda: cards_table(card_lines(odd_cards()), Display(), wide=True),
+    "cards-silent": lambda: cards_table(card_lines(silent()), TERMINAL, wide=False),
+    "nodes-typical": lambda: nodes_table(node_lines(typical()), TERMINAL, wide=False),
+    "nodes-odd": lambda: nodes_table(node_lines(odd_cards()), Display(), wide=True),
+    "nodes-stale": lambda: nodes_table(node_lines(stale()), TERMINAL, wide=False),
+    "report-typical": lambda: owners_table(owner_lines(reported(), ""), TERMINAL, namespaces=True),
+    "report-one": lambda: owners_table(
+        owner_lines(reported(), "team-b"), TERMINAL, namespaces=False
+    ),
+    "report-csv": lambda: owners_csv(owner_lines(reported(), "")),
     "inspect-typical": lambda: inspection(holding(), holding().snapshot or snapshot(), TERMINAL),
     "inspect-odd": _inspect_odd,
     "explain-typical": lambda: explained(seen_pod(), holding()),
@@ -314,8 +317,8 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "explain-hostile": _hostile,
     "explain-silent": lambda: explained(seen_pod(), agent(None, "it does not answer in time")),
     "explain-unplaced": lambda: unplaced(seen_pod(bound=False, mode=None)),
-    "doctor-healthy": lambda: list(told(examine(sick.healthy()), TERMINAL)),
-    "doctor-bare": lambda: list(told(examine(sick.bare()), TERMINAL)),
-    "doctor-sick": lambda: list(told(examine(sick.sick()), TERMINAL)),
-    "doctor-denied": lambda: list(told(examine(sick.denied()), TERMINAL)),
+    "doctor-healthy": lambda: list(findings_lines(examine(sick.healthy()), TERMINAL)),
+    "doctor-bare": lambda: list(findings_lines(examine(sick.bare()), TERMINAL)),
+    "doctor-sick": lambda: list(findings_lines(examine(sick.sick()), TERMINAL)),
+    "doctor-denied": lambda: list(findings_lines(examine(sick.denied()), TERMINAL)),
 }

@@ -8,9 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from gpufence import names
-from kubectl_gpufence.doctor.facts import Asked, Facts, Namespace
-from kubectl_gpufence.doctor.webhook import HOOKS, POLICIES
+from kubectl_gpufence.doctor.installation import (
+    HOOKS,
+    POLICIES,
+    Installation,
+    LabelledNamespace,
+    MaybeHidden,
+)
 from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.scene import by_node
 from tests.support.plugin import (
     agent,
     card_row,
@@ -22,35 +28,35 @@ from tests.support.plugin import (
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
-HIDDEN: Asked[Any] = Asked(hidden="you may not see it")
+HIDDEN: MaybeHidden[Any] = MaybeHidden(hidden="you may not see it")
 YEARS = ((NOW - DAY, NOW + 3650 * DAY),)
 
 
-def version(text: str) -> Asked[Any]:
-    return Asked({"gitVersion": text})
+def version(text: str) -> MaybeHidden[Any]:
+    return MaybeHidden({"gitVersion": text})
 
 
-def deployment(ready: int | None, wanted: int | None = 2) -> Asked[Any]:
-    return Asked({"spec": {"replicas": wanted}, "status": {"readyReplicas": ready}})
+def deployment(ready: int | None, wanted: int | None = 2) -> MaybeHidden[Any]:
+    return MaybeHidden({"spec": {"replicas": wanted}, "status": {"readyReplicas": ready}})
 
 
-def slices(ready: int, unready: int = 0) -> Asked[Any]:
+def slices(ready: int, unready: int = 0) -> MaybeHidden[Any]:
     states = [True] * ready + [False] * unready
     endpoints = [{"addresses": ["10.0.0.1"], "conditions": {"ready": item}} for item in states]
-    return Asked([{"endpoints": endpoints}])
+    return MaybeHidden([{"endpoints": endpoints}])
 
 
-def configuration(*hooks: str, failure: str = "Ignore") -> Asked[Any]:
-    return Asked({"webhooks": [{"name": name, "failurePolicy": failure} for name in hooks]})
+def configuration(*hooks: str, failure: str = "Ignore") -> MaybeHidden[Any]:
+    return MaybeHidden({"webhooks": [{"name": name, "failurePolicy": failure} for name in hooks]})
 
 
-def healthy() -> Facts:
-    there: dict[str, Asked[Any]] = {name: Asked({}) for name in POLICIES}
-    return Facts(
+def healthy() -> Installation:
+    there: dict[str, MaybeHidden[Any]] = {name: MaybeHidden({}) for name in POLICIES}
+    return Installation(
         now=NOW,
         version=version("v1.37.1"),
         rights={"list pods": True, "list nodes": True},
-        system=Asked({}),
+        system=MaybeHidden({}),
         deployment=deployment(2),
         slices=slices(2),
         configuration=configuration(*HOOKS),
@@ -58,32 +64,34 @@ def healthy() -> Facts:
         serving={"gpufence-webhook-a": 60 * DAY},
         policies=there,
         bindings=there,
-        switch=Asked({"data": {"max-mode": "evict"}}),
-        nodes=Asked(
+        switch=MaybeHidden({"data": {"max-mode": "evict"}}),
+        nodes=MaybeHidden(
             {"gpu-1": seen_node(), "cpu-1": replace(seen_node("cpu-1"), gpu=None, cards=None)}
         ),
-        agents=Asked((agent(snapshot()),)),
-        namespaces=Asked([Namespace("team-a", "evict"), Namespace("default", None)]),
-        pods=Asked([seen_pod()]),
+        agents=MaybeHidden(by_node([agent(snapshot())])),
+        namespaces=MaybeHidden(
+            [LabelledNamespace("team-a", "evict"), LabelledNamespace("default", None)]
+        ),
+        pods=MaybeHidden([seen_pod()]),
     )
 
 
-def bare() -> Facts:
-    nothing: dict[str, Asked[Any]] = {name: Asked() for name in POLICIES}
-    return Facts(
+def bare() -> Installation:
+    nothing: dict[str, MaybeHidden[Any]] = {name: MaybeHidden() for name in POLICIES}
+    return Installation(
         now=NOW,
         version=version("v1.29.4"),
-        slices=Asked([]),
+        slices=MaybeHidden([]),
         policies=nothing,
         bindings=nothing,
-        nodes=Asked({}),
-        agents=Asked(()),
-        namespaces=Asked([]),
-        pods=Asked([]),
+        nodes=MaybeHidden({}),
+        agents=MaybeHidden({}),
+        namespaces=MaybeHidden([]),
+        pods=MaybeHidden([]),
     )
 
 
-def sick() -> Facts:
+def sick() -> Installation:
     """
     Everything is there, and nothing as it should be.
     """
@@ -97,7 +105,7 @@ def sick() -> Facts:
         agent(snapshot(stale_seconds=None), node="gpu-3"),
         agent(snapshot(trouble="no driver"), node="gpu-4"),
         agent(None, "it does not answer in time", node="gpu-5"),
-        agent(None, "you may not ask agents", node="gpu-6"),
+        agent(None, "you may not ask agents", node="gpu-6", denied=True),
         agent(snapshot(), node="gpu-7"),
         agent(snapshot(), node="gpu-8"),
     )
@@ -113,22 +121,24 @@ def sick() -> Facts:
         configuration=configuration(*HOOKS[:3], failure="Fail"),
         trusted=trusted,
         serving={"a": None, "b": -1.0, "c": DAY},
-        policies={POLICIES[0]: Asked({}), POLICIES[1]: Asked()},
-        bindings={POLICIES[0]: Asked(), POLICIES[1]: Asked()},
-        switch=Asked({"data": {"max-mode": "shout"}}),
-        nodes=Asked(nodes),
-        agents=Asked(agents),
-        namespaces=Asked([Namespace("team-a", "evict"), Namespace("team-b", "Evict")]),
-        pods=Asked([seen_pod(mode=None), see_pod(broken, None)]),
+        policies={POLICIES[0]: MaybeHidden({}), POLICIES[1]: MaybeHidden()},
+        bindings={POLICIES[0]: MaybeHidden(), POLICIES[1]: MaybeHidden()},
+        switch=MaybeHidden({"data": {"max-mode": "shout"}}),
+        nodes=MaybeHidden(nodes),
+        agents=MaybeHidden(by_node(agents)),
+        namespaces=MaybeHidden(
+            [LabelledNamespace("team-a", "evict"), LabelledNamespace("team-b", "Evict")]
+        ),
+        pods=MaybeHidden([seen_pod(mode=None), see_pod(broken, None)]),
     )
 
 
-def denied() -> Facts:
+def denied() -> Installation:
     """
     Nothing may be seen.
     """
-    hidden: dict[str, Asked[Any]] = dict.fromkeys(POLICIES, HIDDEN)
-    return Facts(
+    hidden: dict[str, MaybeHidden[Any]] = dict.fromkeys(POLICIES, HIDDEN)
+    return Installation(
         now=NOW,
         version=version(""),
         system=HIDDEN,

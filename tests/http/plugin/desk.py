@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from gpufence.snapshot import write_snapshot
+from kubectl_gpufence.__main__ import run
 from kubectl_gpufence.arguments import parse
-from kubectl_gpufence.program import run
-from kubectl_gpufence.table import Look
-from kubectl_gpufence.terminal import Terminal
+from kubectl_gpufence.output import Output
+from kubectl_gpufence.table import Display
 from tests.http.kube.builders import status
 from tests.support.api_server import reply
 from tests.support.plugin import NODE, raw_node, raw_pod, snapshot
@@ -79,7 +79,7 @@ class Desk:
         out, err = out or io.StringIO(), err or io.StringIO()
         verb, *rest = arguments
         call = parse([verb, "--request-timeout", "2s", *rest])
-        code = run(call, {"KUBECONFIG": str(self._config)}, Terminal(out, err, Look(width=100)))
+        code = run(call, {"KUBECONFIG": str(self._config)}, Output(out, err, Display(width=100)))
         return Said(code, out.getvalue(), err.getvalue())
 
 

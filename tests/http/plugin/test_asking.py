@@ -11,8 +11,7 @@ import pytest
 
 from gpufence.snapshot import write_snapshot
 from kube import ForbiddenError, UnreachableError
-from kubectl_gpufence.cluster import advice
-from kubectl_gpufence.errors import MissingError
+from kubectl_gpufence.ask import MissingError, advice
 from tests.http.kube.builders import status
 from tests.http.plugin.desk import (
     ABSENT,

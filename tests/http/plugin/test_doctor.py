@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from kubectl_gpufence.doctor.webhook import HOOKS, POLICIES
+from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
 from tests.http.plugin.desk import ABSENT, DENIED, agent_pod, listed, namespace
 from tests.support.api_server import reply
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpufence import names
-from kubectl_gpufence import checkup
+from kubectl_gpufence.doctor import read
 from tests.manifests.rights.calls import Right, rights_of
 from tests.support.manifests import BASE, COMPONENTS, found, objects
 
@@ -88,11 +88,11 @@ def test_viewers_may_read_what_the_plugin_reads() -> None:
     table of rights what it cannot do without.
     """
     table = {
-        Right("", f"{resource}/{part}" if part else resource, verb)
-        for _, verb, resource, part, _ in checkup._RIGHTS
+        Right("", f"{asked['resource']}/{asked.get('subresource', '')}".rstrip("/"), asked["verb"])
+        for asked in read.RIGHTS.values()
     }
 
-    assert rights_of("kubectl_gpufence", "checkup.py") | table == set(
+    assert rights_of("kubectl_gpufence", "read.py") | table == set(
         spelled(granted("gpufence-viewer"))
     )
 

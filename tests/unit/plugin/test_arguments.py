@@ -11,8 +11,8 @@ import json
 import pytest
 
 from kubectl_gpufence.arguments import parse, patience, seconds
-from kubectl_gpufence.table import Look
-from kubectl_gpufence.terminal import Terminal, terminal_for
+from kubectl_gpufence.output import Output, output_to
+from kubectl_gpufence.table import Display
 
 
 class Screen(io.StringIO):
@@ -139,19 +139,19 @@ def test_colours_are_for_terminals_that_want_them() -> None:
     """
     err = io.StringIO()
 
-    assert terminal_for(Screen(), err, {}).look.colour
-    assert not terminal_for(Screen(), err, {"NO_COLOR": "1"}).look.colour
-    assert not terminal_for(Screen(), err, {"TERM": "dumb"}).look.colour
-    assert not terminal_for(io.StringIO(), err, {}).look.colour
-    assert None is terminal_for(io.StringIO(), err, {}).look.width
+    assert output_to(Screen(), err, {}).display.colour
+    assert not output_to(Screen(), err, {"NO_COLOR": "1"}).display.colour
+    assert not output_to(Screen(), err, {"TERM": "dumb"}).display.colour
+    assert not output_to(io.StringIO(), err, {}).display.colour
+    assert None is output_to(io.StringIO(), err, {}).display.width
 
 
 def test_bars_are_drawn_with_what_the_terminal_knows() -> None:
     """
     An encoding without block characters gets ASCII.
     """
-    assert terminal_for(Screen(), io.StringIO(), {}).look.unicode
-    assert not terminal_for(OldScreen(), io.StringIO(), {}).look.unicode
+    assert output_to(Screen(), io.StringIO(), {}).display.unicode
+    assert not output_to(OldScreen(), io.StringIO(), {}).display.unicode
 
 
 def test_a_new_page_clears_a_terminal_only() -> None:
@@ -159,8 +159,8 @@ def test_a_new_page_clears_a_terminal_only() -> None:
     What goes to a file stays readable.
     """
     screen, file = Screen(), io.StringIO()
-    Terminal(screen, io.StringIO(), Look()).clear()
-    Terminal(file, io.StringIO(), Look()).clear()
+    Output(screen, io.StringIO(), Display()).clear()
+    Output(file, io.StringIO(), Display()).clear()
 
     assert ("\x1b[H\x1b[2J", "\n") == (screen.getvalue(), file.getvalue())
 
@@ -170,7 +170,7 @@ def test_notes_stay_out_of_the_answer() -> None:
     Pipes carry the answer alone.
     """
     out, err = io.StringIO(), io.StringIO()
-    terminal = Terminal(out, err, Look())
+    terminal = Output(out, err, Display())
     terminal.json({"a": 1})
     terminal.notes(["something is missing"])
 

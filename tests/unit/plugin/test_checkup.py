@@ -10,7 +10,7 @@ import datetime as dt
 import pytest
 import trustme
 
-from kubectl_gpufence.checkup import metric, valid_times
+from kubectl_gpufence.doctor.read import metric, validity
 
 PAGE = """\
 # HELP gpufence_x Something.
@@ -30,7 +30,7 @@ def test_each_ca_of_a_bundle_has_its_time() -> None:
     From when to when is read of every CA that a caBundle holds.
     """
     first, second = trustme.CA(), trustme.CA(organization_name="another")
-    found = valid_times(bundle(first.cert_pem.bytes(), second.cert_pem.bytes()))
+    found = validity(bundle(first.cert_pem.bytes(), second.cert_pem.bytes()))
 
     assert found is not None
     assert 2 == len(found)
@@ -41,7 +41,7 @@ def test_an_empty_bundle_holds_nothing() -> None:
     """
     Nothing written is not the same as something unreadable.
     """
-    assert () == valid_times("")
+    assert () == validity("")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_is_no_bundle_cannot_be_read(text: str) -> None:
     """
     Whatever somebody pasted there, the doctor says that it is none.
     """
-    assert None is valid_times(text)
+    assert None is validity(text)
 
 
 def test_a_bundle_without_any_ca_cannot_be_read() -> None:
@@ -60,7 +60,7 @@ def test_a_bundle_without_any_ca_cannot_be_read() -> None:
     """
     leaf = trustme.CA().issue_cert("example.test").cert_chain_pems[0]
 
-    assert None is valid_times(bundle(leaf.bytes()))
+    assert None is validity(bundle(leaf.bytes()))
 
 
 def test_a_metric_is_found_by_its_whole_name() -> None:

@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpufence.findings import Level
 from gpufence.mode import Mode
-from kubectl_gpufence.doctor import Level, examine, is_wrong, told, told_json
-from kubectl_gpufence.doctor.facts import Asked, Namespace
-from kubectl_gpufence.table import Look
+from kubectl_gpufence.doctor.findings import examine, findings_json, findings_lines, is_wrong
+from kubectl_gpufence.doctor.installation import LabelledNamespace, MaybeHidden
+from kubectl_gpufence.table import Display
 from tests.support import sick
 from tests.support.plugin import seen_node
 
 if TYPE_CHECKING:
-    from kubectl_gpufence.doctor.facts import Facts
+    from kubectl_gpufence.doctor.installation import Installation
 
 
 def test_the_doctor_sums_up() -> None:
@@ -24,14 +25,15 @@ def test_the_doctor_sums_up() -> None:
     """
     fine = sick.healthy()
     look = replace(fine, deployment=sick.deployment(1, None), version=sick.version("v1.35.0"))
-    one = replace(fine, system=Asked())
+    one = replace(fine, system=MaybeHidden())
 
     assert ["all is well", "nothing is wrong, 1 worth a look", "1 thing is wrong"] == [
-        list(told(examine(facts), Look()))[-1] for facts in (fine, look, one)
+        list(findings_lines(examine(installation), Display()))[-1]
+        for installation in (fine, look, one)
     ]
     assert (
         "nothing wrong was found, and 10 could not be found out"
-        == (list(told(examine(sick.denied()), Look()))[-1])
+        == (list(findings_lines(examine(sick.denied()), Display()))[-1])
     )
 
 
@@ -39,15 +41,15 @@ def test_the_doctor_speaks_json() -> None:
     """
     Programs get level, subject, words and remedy of each check.
     """
-    found = told_json(examine(sick.bare()))
+    found = findings_json(examine(sick.bare()))
 
     assert {"level", "subject", "said", "remedy"} == set(found[0])
     assert is_wrong(examine(sick.bare()))
     assert not is_wrong(examine(sick.healthy()))
 
 
-def said(facts: Facts) -> str:
-    return " ".join(item.text for item in examine(facts))
+def said(installation: Installation) -> str:
+    return " ".join(item.text for item in examine(installation))
 
 
 def test_a_lowered_kill_switch_is_worth_a_look() -> None:
@@ -55,10 +57,10 @@ def test_a_lowered_kill_switch_is_worth_a_look() -> None:
     An operator who has forgotten it is reminded; without the key namespaces decide.
     """
     fine = sick.healthy()
-    lowered = replace(fine, switch=Asked({"data": {"max-mode": "cap"}}))
+    lowered = replace(fine, switch=MaybeHidden({"data": {"max-mode": "cap"}}))
 
     assert "agents go no further than mode cap" in said(lowered)
-    assert "namespaces decide" in said(replace(fine, switch=Asked({})))
+    assert "namespaces decide" in said(replace(fine, switch=MaybeHidden({})))
 
 
 def test_several_cas_are_counted() -> None:
@@ -83,13 +85,15 @@ def test_hidden_parts_do_not_hide_the_rest() -> None:
     """
     Whoever may not see pods or nodes still learns about everything else.
     """
-    facts = replace(
-        sick.healthy(), pods=Asked(hidden="you may not see pods"), nodes=Asked(hidden="no nodes")
+    installation = replace(
+        sick.healthy(),
+        pods=MaybeHidden(hidden="you may not see pods"),
+        nodes=MaybeHidden(hidden="no nodes"),
     )
-    levels = {item.level for item in examine(facts)}
+    levels = {item.level for item in examine(installation)}
 
     assert {Level.OK, Level.UNKNOWN} == levels
-    assert "measures and answers" in said(facts)
+    assert "measures and answers" in said(installation)
 
 
 def test_no_replica_at_all_is_wrong() -> None:
@@ -103,7 +107,7 @@ def test_no_replica_at_all_is_wrong() -> None:
 
 def test_policies_nobody_asked_for_are_not_judged() -> None:
     """
-    Facts that are not there lead to no finding.
+    Installation that are not there lead to no finding.
     """
     assert "gpufence-mode" not in said(replace(sick.healthy(), policies={}, bindings={}))
 
@@ -112,12 +116,12 @@ def test_a_cluster_without_nodes_or_pods_has_nothing_to_say_of_them() -> None:
     """
     A fenced namespace without pods is well.
     """
-    facts = replace(
+    installation = replace(
         sick.healthy(),
-        pods=Asked([]),
-        nodes=Asked({"gpu-1": replace(seen_node(), cards=None, cards_trouble="odd")}),
-        namespaces=Asked([Namespace("team-a", str(Mode.CAP))]),
+        pods=MaybeHidden([]),
+        nodes=MaybeHidden({"gpu-1": replace(seen_node(), cards=None, cards_trouble="odd")}),
+        namespaces=MaybeHidden([LabelledNamespace("team-a", str(Mode.CAP))]),
     )
 
-    assert "1 in mode cap" in said(facts)
-    assert "gpu-1: odd" in said(facts)
+    assert "1 in mode cap" in said(installation)
+    assert "gpu-1: odd" in said(installation)

@@ -5,8 +5,9 @@ What the plugin looks for is what the manifests install.
 from __future__ import annotations
 
 from gpufence import names
-from kubectl_gpufence.cluster import AGENT_LABEL, STATUS_PORT, WEBHOOK_LABEL, status_port
-from kubectl_gpufence.doctor.webhook import HOOKS, POLICIES
+from kubectl_gpufence.ask import AGENT_LABEL, WEBHOOK_LABEL
+from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
+from kubectl_gpufence.pods import STATUS_PORT, status_port
 from tests.support.manifests import found, objects
 
 

@@ -5,7 +5,7 @@ Agent and plugin share no code, but words.
 from __future__ import annotations
 
 from agent.model.decision import Outcome
-from kubectl_gpufence.outcomes import MEANINGS
+from kubectl_gpufence.verdicts import VERDICTS
 
 
 def test_every_verdict_of_this_versions_agent_is_known() -> None:
@@ -14,4 +14,4 @@ def test_every_verdict_of_this_versions_agent_is_known() -> None:
     """
     unjudged = {""}
 
-    assert {str(item) for item in Outcome} | unjudged == set(MEANINGS)
+    assert {str(item) for item in Outcome} | unjudged == set(VERDICTS)

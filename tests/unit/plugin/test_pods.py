@@ -10,8 +10,8 @@ from gpufence import names
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.doctor.facts import read_namespace
-from kubectl_gpufence.explain.story import Event, read_events
+from kubectl_gpufence.doctor.installation import read_labelled
+from kubectl_gpufence.explain.story import AgentEvent, read_events
 from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.scene import by_node, named, see_node, silent_notes
 from tests.support.builders import container, gpushare, pod
@@ -161,9 +161,9 @@ def test_events_of_agents_are_told_in_order() -> None:
     )
 
     assert (
-        Event("", names.UNDECLARED, 1, ""),
-        Event("2026-01-02T00:00:01Z", names.LIMIT_EXCEEDED, 4, "over"),
-        Event("2026-01-02T00:00:02Z", names.EVICTED, 1, "out"),
+        AgentEvent("", names.UNDECLARED, 1, ""),
+        AgentEvent("2026-01-02T00:00:01Z", names.LIMIT_EXCEEDED, 4, "over"),
+        AgentEvent("2026-01-02T00:00:02Z", names.EVICTED, 1, "out"),
     ) == found
     assert "at some time GPUMemoryUndeclared: " == found[0].sentence
 
@@ -174,5 +174,5 @@ def test_a_namespace_is_known_by_its_label() -> None:
     """
     raw = {"metadata": {"name": "a", "labels": {names.MODE: "Cap"}}}
 
-    assert ("a", "Cap") == (read_namespace(raw).name, read_namespace(raw).mode)
-    assert None is read_namespace({"metadata": {"name": "b"}}).mode
+    assert ("a", "Cap") == (read_labelled(raw).name, read_labelled(raw).mode)
+    assert None is read_labelled({"metadata": {"name": "b"}}).mode

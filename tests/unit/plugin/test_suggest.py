@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gpufence.quantity import GIB, MIB
 from gpufence.share import ShareTerms, allowance
-from kubectl_gpufence.report import Owner
-from kubectl_gpufence.suggest import suggested_limit
+from kubectl_gpufence.report.owners import OwnerLine, suggested_limit
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_a_peak_at_the_cap_is_marked() -> None:
     """
     A framework that took all it was told to says nothing about its need.
     """
-    owner = Owner(
+    owner = OwnerLine(
         namespace="a",
         kind="Job",
         name="b",

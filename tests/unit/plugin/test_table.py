@@ -1,42 +1,103 @@
 """
-Tables that fit where they are shown.
+Amounts and tables as people read them, fitted to where they are shown.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from kubectl_gpufence.table import Cell, Column, Look, Tone, bar, coloured, shortened, table, tone
+from gpufence.quantity import GIB, MIB
+from kubectl_gpufence.table import (
+    Cell,
+    Column,
+    Display,
+    Tone,
+    allowed,
+    bar,
+    coloured,
+    counted,
+    exact,
+    held,
+    percent,
+    share_tone,
+    shortened,
+    table,
+    wrapped,
+)
+
+NAME: Column[list[str]] = Column("NAME", lambda row: row[0], shrinks=True)
+USED: Column[list[str]] = Column("USED", lambda row: row[1], right=True)
+REST: Column[list[str]] = Column("REST", lambda row: Cell(row[2], Tone.BAD))
+
+
+def test_what_is_over_a_limit_never_reads_as_equal_to_it() -> None:
+    """
+    Uses are rounded up and limits down, shares too.
+    """
+    assert ("3073Mi", "3072Mi") == (held(3 * GIB + 1), allowed(3 * GIB + MIB - 1))
+    assert "101%" == percent(3 * GIB + 1, 3 * GIB)
+
+
+def test_unknown_is_not_zero() -> None:
+    """
+    What nobody knows is a question mark, what does not apply a dash.
+    """
+    assert ("?", "-", "?", "-") == (held(None), allowed(None), percent(None, 1), percent(1, None))
+    assert None is exact(None)
+
+
+def test_amounts_for_programs_are_exact() -> None:
+    """
+    A program reads back the very number of bytes.
+    """
+    assert ("3072Mi", "3221225473") == (exact(3 * GIB), exact(3 * GIB + 1))
+
+
+def test_nouns_follow_their_number() -> None:
+    """
+    One pod, two pods, two processes.
+    """
+    assert ["1 pod", "2 pods", "2 processes"] == [
+        counted(1, "pod"),
+        counted(2, "pod"),
+        counted(2, "process", "processes"),
+    ]
 
 
 def test_numbers_stand_right_and_names_left() -> None:
     """
     Columns are as wide as their widest cell, and no line ends with blanks.
     """
-    columns = [Column("NAME"), Column("USED", right=True), Column("REST")]
-    rows = [[Cell("a"), Cell("10Mi"), Cell("")], [Cell("long"), Cell("5Mi"), Cell("x")]]
+    rows = [["a", "10Mi", ""], ["long", "5Mi", "x"]]
 
-    assert ["NAME  USED  REST", "a     10Mi", "long   5Mi  x"] == table(columns, rows, Look())
+    assert ["NAME  USED  REST", "a     10Mi", "long   5Mi  x"] == table(
+        [NAME, USED, REST], rows, Display()
+    )
 
 
 def test_only_names_that_may_lose_their_middle_do() -> None:
     """
     What tells pods apart, beginning and end, stays; nothing else is cut.
     """
-    columns = [Column("POD", shrinks=True), Column("TEXT")]
-    rows = [[Cell("a" * 30 + "-end"), Cell("t" * 20)]]
+    line = table([NAME, USED], [["a" * 30 + "-end", "t" * 20]], Display(width=40))[1]
 
-    assert 40 == len(table(columns, rows, Look(width=40))[1])
-    assert table(columns, rows, Look(width=40))[1].endswith(f"a-end  {'t' * 20}")
+    assert 40 == len(line)
+    assert line.endswith(f"a-end  {'t' * 20}")
 
 
 def test_a_table_that_cannot_shrink_stays_whole() -> None:
     """
     Below its least width a table is too wide rather than without content.
     """
-    rows = [[Cell("a" * 40)]]
+    assert 12 == len(table([NAME], [["a" * 40]], Display(width=5))[1])
 
-    assert 12 == len(table([Column("POD", shrinks=True)], rows, Look(width=5))[1])
+
+def test_names_cannot_steer_a_terminal() -> None:
+    """
+    Control characters in cells and sentences are question marks.
+    """
+    assert "a?[31mb" == table([NAME], [["a\x1b[31mb"]], Display())[1]
+    assert ["  a?[31mb"] == wrapped("a\x1b[31mb", "  ", Display())
 
 
 @pytest.mark.parametrize(
@@ -47,35 +108,39 @@ def test_a_bar_shows_any_use_and_never_overflows(used: int, limit: int, text: st
     """
     A little is one cell, too much is six.
     """
-    assert text == bar(used, limit, Look(unicode=False)).text
+    assert text == bar(used, limit, Display(unicode=False)).text
 
 
 def test_a_bar_of_the_unknown_is_none() -> None:
     """
     Without use or limit there is nothing to draw.
     """
-    assert ("?", "-") == (bar(None, 1, Look()).text, bar(1, None, Look()).text)
+    assert ("?", "-") == (bar(None, 1, Display()).text, bar(1, None, Display()).text)
 
 
 def test_shares_turn_yellow_before_they_turn_red() -> None:
     """
     From nine tenths on it is time to look, above the limit it is too late.
     """
-    assert [Tone.GOOD, Tone.WARN, Tone.WARN, Tone.BAD] == [tone(n, 10) for n in (8, 9, 10, 11)]
+    assert [Tone.GOOD, Tone.WARN, Tone.WARN, Tone.BAD] == [
+        share_tone(used, 10) for used in (8, 9, 10, 11)
+    ]
 
 
 def test_colours_are_for_terminals() -> None:
     """
     Without colours the text is the text.
     """
-    assert "bad" == coloured("bad", Tone.BAD, Look())
-    assert "\x1b[31mbad\x1b[0m" == coloured("bad", Tone.BAD, Look(colour=True))
+    bad = Cell("bad", Tone.BAD)
+
+    assert "bad" == coloured(bad, Display())
+    assert "\x1b[31mbad\x1b[0m" == coloured(bad, Display(colour=True))
 
 
 def test_a_name_keeps_both_ends() -> None:
     """
     The middle goes, also where the terminal knows ASCII alone.
     """
-    assert "abc…ij" == shortened("abcdefghij", 6, Look())
-    assert "ab..ij" == shortened("abcdefghij", 6, Look(unicode=False))
-    assert "abc" == shortened("abc", 6, Look())
+    assert "abc…ij" == shortened("abcdefghij", 6, Display())
+    assert "ab..ij" == shortened("abcdefghij", 6, Display(unicode=False))
+    assert "abc" == shortened("abc", 6, Display())

@@ -11,15 +11,16 @@ import pytest
 from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.explain import tell
-from kubectl_gpufence.explain.formula import Figures, formula
-from kubectl_gpufence.explain.measured import follows
-from kubectl_gpufence.explain.story import Story
-from kubectl_gpufence.outcomes import MEANINGS, verdict, what_follows
+from kubectl_gpufence.explain.advice import what_will_be
+from kubectl_gpufence.explain.chapters import explanation
+from kubectl_gpufence.explain.injected import ShareFigures, formula
+from kubectl_gpufence.explain.story import PodStory
 from kubectl_gpufence.pods import see_pod
-from kubectl_gpufence.report import owners, report_json, since
-from kubectl_gpufence.table import Look
-from kubectl_gpufence.top import cards, nodes, pods
+from kubectl_gpufence.report.owners import owner_json, owner_lines, since
+from kubectl_gpufence.table import Display
+from kubectl_gpufence.top.cards import card_json, card_lines, node_json, node_lines
+from kubectl_gpufence.top.pods import pod_json, pod_lines
+from kubectl_gpufence.verdicts import VERDICTS, verdict, what_follows
 from tests.support.builders import container as pod_container
 from tests.support.builders import gpushare
 from tests.support.plugin import (
@@ -27,7 +28,6 @@ from tests.support.plugin import (
     pod_row,
     raw_pod,
     scene,
-    seen_node,
     seen_pod,
     snapshot,
     use_row,
@@ -39,7 +39,7 @@ def test_unknown_is_null_in_json() -> None:
     """
     Programs see null where people see a question mark.
     """
-    found = {item["name"]: item for item in pods.pods_json(pods.lines(odd(), ""))}
+    found = {item["name"]: item for item in map(pod_json, pod_lines(odd(), ""))}
 
     assert None is found["trainer-0"]["used"]
     assert (None, None, "not seen yet") == tuple(
@@ -53,8 +53,8 @@ def test_json_of_cards_and_nodes_tells_what_is_not_known() -> None:
     """
     A card without an agent has a size and nothing else.
     """
-    [card] = [item for item in cards.cards_json(cards.lines(silent())) if item["node"] == "cpu"]
-    found = {item["node"]: item for item in nodes.nodes_json(nodes.lines(odd_cards()))}
+    [card] = [item for item in map(card_json, card_lines(silent())) if item["node"] == "cpu"]
+    found = {item["node"]: item for item in map(node_json, node_lines(odd_cards()))}
 
     assert ("15360Mi", None, None, None) == tuple(
         card[key] for key in ("total", "used", "committed", "stale")
@@ -72,7 +72,7 @@ def test_another_namespaces_pods_stay_out() -> None:
     rows = (pod_row(), pod_row(uid="u9", namespace="team-b", name="other"))
 
     assert ["trainer-0"] == [
-        line.name for line in pods.lines(scene(agents=(agent(snapshot(*rows)),)), "team-a")
+        line.name for line in pod_lines(scene(agents=(agent(snapshot(*rows)),)), "team-a")
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_successor_of_the_same_name_is_another_pod() -> None:
     """
     Use is attributed by UID alone.
     """
-    found = pods.lines(scene(seen_pod(uid="new"), agents=(agent(snapshot()),)), "team-b")
+    found = pod_lines(scene(seen_pod(uid="new"), agents=(agent(snapshot()),)), "team-b")
 
     assert ["not seen yet"] == [line.state for line in found]
 
@@ -93,12 +93,12 @@ def test_reports_name_their_time() -> None:
     assert ("", "") == since(scene())
     assert [4, None] == [
         item["pods"] if item["name"] == "greedy" else item["suggested"]
-        for item in report_json(owners(reported(), ""))
+        for item in map(owner_json, owner_lines(reported(), ""))
         if item["name"] in ("greedy", "idle")
     ]
 
 
-@pytest.mark.parametrize("outcome", sorted(MEANINGS))
+@pytest.mark.parametrize("outcome", sorted(VERDICTS))
 def test_every_word_of_the_agent_has_a_meaning(outcome: str) -> None:
     """
     Each outcome is a short word in tables and a sentence in stories.
@@ -146,17 +146,15 @@ def test_what_follows_needs_a_measurement() -> None:
     """
     Without a snapshot nothing is foretold.
     """
-    assert [] == list(follows(Story(seen_pod(), "evict")))
+    assert [] == list(what_will_be(PodStory(seen_pod(), "evict")))
 
 
 def test_a_rule_of_another_version_is_not_guessed() -> None:
     """
     Where no known sum gives A, the plugin says so and still divides by the card.
     """
-    plan = seen_pod().words.plan
-    assert plan is not None
-    container = plan.containers["trainer"]._replace(headroom=Headroom.AUTO)
-    lines = formula(Figures(3 * GIB, 512 * MIB, 15 * GIB, 1000 * MIB), container)
+    figures = ShareFigures(3 * GIB, 512 * MIB, 15 * GIB, 1000 * MIB, 1)
+    lines = formula(figures, Headroom.AUTO)
 
     assert "A = (by a rule this plugin does not know) = 1000Mi" == lines[1]
     assert "F = A / T = 0.065104" == lines[2]
@@ -166,10 +164,7 @@ def test_without_a_card_there_is_no_fraction() -> None:
     """
     F is of a card, and nobody knows which.
     """
-    plan = seen_pod().words.plan
-    assert plan is not None
-
-    assert 2 == len(formula(Figures(3 * GIB, 512 * MIB, None, 1), plan.containers["trainer"]))
+    assert 2 == len(formula(ShareFigures(3 * GIB, 512 * MIB, None, 1, 1), Headroom.FACTOR))
 
 
 def test_a_plan_without_a_card_says_so() -> None:
@@ -178,7 +173,7 @@ def test_a_plan_without_a_card_says_so() -> None:
     """
     raw = raw_pod(bound=False)
     del raw["metadata"]["annotations"][names.CARD]
-    pod = replace(seen_pod(bound=False), annotations=raw["metadata"]["annotations"])
+    pod = see_pod(raw, None)
 
     assert any("No card's size was known" in line for line in explained(pod))
 
@@ -188,10 +183,10 @@ def test_different_limits_of_webhook_and_plugin_are_both_told() -> None:
     A plan made with other units than the node's is no secret.
     """
     pod = seen_pod()
-    plan = pod.words.plan
+    plan = pod.recorded.plan
     assert plan is not None
-    changed = replace(pod, words=replace(pod.words, plan=plan._replace(limit_bytes=GIB + 1)))
-    unplanned = replace(pod, words=replace(pod.words, plan=plan._replace(limit_bytes=None)))
+    changed = replace(pod, recorded=replace(pod.recorded, plan=plan._replace(limit_bytes=GIB + 1)))
+    unplanned = replace(pod, recorded=replace(pod.recorded, plan=plan._replace(limit_bytes=None)))
 
     told_lines = "\n".join(explained(changed))
     assert "the webhook reckoned with 1024Mi (1073741825 bytes) on each card" in told_lines
@@ -259,7 +254,7 @@ def test_a_node_without_an_agent_is_named() -> None:
 
 
 def explained_without_agent() -> list[str]:
-    return tell(Story(seen_pod(), "evict", seen_node()), Look(width=100))
+    return explanation(PodStory(seen_pod(), "evict"), Display(width=100))
 
 
 def test_a_pod_that_its_agent_does_not_know_holds_nothing() -> None:
@@ -287,8 +282,8 @@ def test_a_plan_without_containers_has_no_figures() -> None:
     Where no container was told anything there is nothing to be exact about.
     """
     pod = seen_pod()
-    plan = pod.words.plan
+    plan = pod.recorded.plan
     assert plan is not None
-    empty = replace(pod, words=replace(pod.words, plan=plan._replace(containers={})))
+    empty = replace(pod, recorded=replace(pod.recorded, plan=plan._replace(containers={})))
 
     assert not any("Exact for" in line for line in explained(empty))

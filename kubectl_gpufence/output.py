@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from kubectl_gpufence.table import WIDTH, Look
+from kubectl_gpufence.table import WIDTH, Display
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,14 +18,14 @@ _CLEAR = "\x1b[H\x1b[2J"
 
 
 @dataclass(frozen=True, slots=True)
-class Terminal:
+class Output:
     """
     Standard output and error, which need be no terminals at all.
     """
 
     out: TextIO
     err: TextIO
-    look: Look
+    display: Display
 
     def lines(self, lines: Iterable[str]) -> None:
         self.out.write("".join(f"{line}\n" for line in lines))
@@ -58,21 +58,18 @@ class Terminal:
         self.out.write(_CLEAR if self.out.isatty() else "\n")
 
 
-def terminal_for(out: TextIO, err: TextIO, environ: Mapping[str, str]) -> Terminal:
+def output_to(out: TextIO, err: TextIO, environ: Mapping[str, str]) -> Output:
     """
     Find out what the place can show. https://no-color.org says what switches colours off.
     """
     is_terminal = out.isatty()
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
-    return Terminal(
-        out=out,
-        err=err,
-        look=Look(
-            width=max(shutil.get_terminal_size((WIDTH, 24)).columns, 80) if is_terminal else None,
-            colour=is_terminal and not plain,
-            unicode=_writes_unicode(out),
-        ),
+    display = Display(
+        width=max(shutil.get_terminal_size((WIDTH, 24)).columns, 80) if is_terminal else None,
+        colour=is_terminal and not plain,
+        unicode=_writes_unicode(out),
     )
+    return Output(out, err, display)
 
 
 def _writes_unicode(out: TextIO) -> bool:

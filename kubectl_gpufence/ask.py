@@ -1,0 +1,272 @@
+"""
+Asking: the API server for objects, and the agents for snapshots through its pod proxy.
+
+GpufenceError
+└── MissingError     what was named is not there: name something else
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from gpufence.errors import GpufenceError, InvalidError, UnknownVersionError
+from gpufence.names import SYSTEM_NAMESPACE
+from gpufence.snapshot import read_snapshot
+from gpufence.text import printable
+from kube import (
+    ForbiddenError,
+    NotFoundError,
+    ReplyError,
+    ServerError,
+    UnreachableError,
+    as_is,
+    collect,
+    connect,
+    core,
+    read_client_settings,
+)
+from kubectl_gpufence.pods import is_ready, name_of, node_of, see_pod, status_port
+from kubectl_gpufence.scene import NodeAgent, Scene, SeenNode, by_node, see_node, silent_notes
+from kubectl_gpufence.table import counted
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from kube import Client, ClientSettings, JsonObject
+    from kubectl_gpufence.pods import SeenPod
+
+T = TypeVar("T")
+R = TypeVar("R")
+Query = dict[str, str | int]
+
+AGENT_LABEL: Final = "app.kubernetes.io/name=gpufence-agent"
+WEBHOOK_LABEL: Final = "app.kubernetes.io/name=gpufence-webhook"
+NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
+
+_WORKERS: Final = 8
+_AGENT_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 2.0
+_LIVING = "status.phase!=Succeeded,status.phase!=Failed"
+_MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMESPACE} allows it"
+
+
+class MissingError(GpufenceError):
+    """
+    Raised for a pod, a node or an agent that somebody named and that is not there.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReader:
+    """
+    One API server; agents get `agent_seconds` each, for a dead node answers nobody. `progress` is
+    told what is being waited for.
+    """
+
+    client: Client
+    agent_seconds: float
+    progress: Callable[[str], None]
+
+    def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """
+        Ask several at the same time; answers come in the order of the questions.
+        """
+        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="ask") as pool:
+            return list(pool.map(ask, items))
+
+    def listed(
+        self, path: str, keep: Callable[[JsonObject], T], query: Query | None = None
+    ) -> list[T]:
+        """
+        Read a whole collection, each object projected on the way.
+        """
+        return collect(self.client.get, path, keep, query).items
+
+    def nodes(self) -> tuple[dict[str, SeenNode], str]:
+        """
+        Read all Nodes, or say why they cannot be read.
+        """
+        try:
+            nodes = self.listed(core("nodes"), see_node)
+        except ForbiddenError:
+            return {}, "you may not list nodes: units and cards are taken from the pods' own plans"
+        return {node.name: node for node in nodes}, ""
+
+    def node(self, name: str) -> SeenNode | None:
+        """
+        Read one Node; None where it is gone or hidden.
+        """
+        try:
+            return see_node(self.client.get(core("nodes", name)))
+        except (NotFoundError, ForbiddenError):
+            return None
+
+    def pods(self, namespace: str, node: str, nodes: Mapping[str, SeenNode]) -> list[SeenPod]:
+        """
+        Read the living pods that have to do with GPU memory; no namespace means all.
+        """
+
+        def keep(raw: JsonObject) -> SeenPod | None:
+            its_node = nodes.get(node_of(raw))
+            pod = see_pod(raw, None if its_node is None else its_node.gpu)
+            return pod if pod.uses_gpu else None
+
+        chosen = f"{_LIVING},spec.nodeName={node}" if node else _LIVING
+        path = core("namespaces", namespace, "pods") if namespace else core("pods")
+        pods = self.listed(path, keep, {"fieldSelector": chosen})
+        return [pod for pod in pods if pod is not None]
+
+    def agent_pods(self) -> tuple[list[JsonObject], str]:
+        """
+        Read the agents' pods, or say why they cannot be found.
+        """
+        path = core("namespaces", SYSTEM_NAMESPACE, "pods")
+        try:
+            return self.listed(path, as_is, {"labelSelector": AGENT_LABEL}), ""
+        except ForbiddenError:
+            return [], (
+                f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: "
+                "nothing measured is shown"
+            )
+
+    def agents(self, pods: Iterable[JsonObject]) -> tuple[NodeAgent, ...]:
+        """
+        Ask these agents for their snapshots.
+        """
+        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="ask") as pool:
+            asked = [pool.submit(self._agent, pod) for pod in pods]
+            while (waiting := wait(asked, timeout=_PATIENCE_SECONDS)).not_done:
+                count = counted(len(asked), "agent")
+                self.progress(f"waiting for {len(waiting.not_done)} of {count}")
+            return tuple(item.result() for item in asked)
+
+    def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
+        """
+        Ask the agent of one node; None where there is none.
+        """
+        return by_node(self.agents(pod for pod in agent_pods if node_of(pod) == node)).get(node)
+
+    def scene_of_pods(self, namespace: str, node: str) -> Scene:
+        """
+        Ask about the pods of a namespace, or of all, and about the nodes they run on.
+        """
+        nodes, note = self.nodes()
+        agent_pods, agent_note = self._noted_agent_pods()
+        pods = self.pods(namespace, node, nodes)
+        if namespace:
+            used = {pod.node for pod in pods}
+            agent_pods = [pod for pod in agent_pods if node_of(pod) in used]
+        return self._scene(Scene(tuple(pods), {}, nodes, (note, agent_note)), agent_pods, node)
+
+    def scene_of_nodes(self, node: str) -> Scene:
+        """
+        Ask about one node and its cards, or about all.
+        """
+        nodes, note = self.nodes()
+        agent_pods, agent_note = self._noted_agent_pods()
+        chosen = {name: item for name, item in nodes.items() if node in ("", name)}
+        return self._scene(Scene((), {}, chosen, (note, agent_note)), agent_pods, node)
+
+    def proxied(self, pod: JsonObject, path: str) -> str:
+        """
+        Read a page of a pod's status port through the API server.
+        """
+        target = f"{name_of(pod)}:{status_port(pod)}"
+        at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
+        return self.client.text(f"{at}{path}", timeout_seconds=self.agent_seconds)
+
+    def _noted_agent_pods(self) -> tuple[list[JsonObject], str]:
+        pods, hidden = self.agent_pods()
+        return pods, hidden or ("" if pods else NO_AGENTS)
+
+    def _scene(self, scene: Scene, agent_pods: list[JsonObject], node: str) -> Scene:
+        """
+        Add what the agents answer, and notes about those that do not.
+        """
+        answers = self.agents(pod for pod in agent_pods if node in ("", node_of(pod)))
+        chosen = by_node(answers)
+        silent = [item for item in answers if not item.node or chosen[item.node] is item]
+        notes = *(note for note in scene.notes if note), *silent_notes(silent)
+        return replace(scene, agents=chosen, notes=notes)
+
+    def _agent(self, pod: JsonObject) -> NodeAgent:
+        name, node = name_of(pod), node_of(pod)
+        if not is_ready(pod):
+            # Its node is lost, or it has not started: asking would cost the whole patience.
+            return NodeAgent(node, name, ready=False, trouble="its pod is not ready")
+        try:
+            text = self.proxied(pod, "/v1/snapshot")
+            return NodeAgent(node, name, snapshot=read_snapshot(text), text=text)
+        except GpufenceError as error:
+            denied = isinstance(error, ForbiddenError)
+            return NodeAgent(node, name, trouble=silence_reason(error), denied=denied)
+
+
+@contextmanager
+def reading(
+    call: argparse.Namespace, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> Iterator[ClusterReader]:
+    """
+    Connect to the cluster that a call is about.
+
+    Raises:
+        KubeError: there is no cluster, or it does not answer, or refuses what all else stands on.
+    """
+    with connect(client_settings(call, environ)) as client:
+        yield ClusterReader(client, min(_AGENT_SECONDS, call.request_timeout), progress)
+
+
+def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> ClientSettings:
+    """
+    Find the cluster as kubectl does, with as many connections as we ask at the same time.
+    """
+    settings = read_client_settings(environ, user_agent="kubectl-gpufence")
+    return replace(
+        settings,
+        kubeconfig=call.kubeconfig or settings.kubeconfig,
+        context=call.context,
+        connect_timeout_seconds=min(settings.connect_timeout_seconds, call.request_timeout),
+        reply_timeout_seconds=call.request_timeout,
+        pool_connections=_WORKERS,
+    )
+
+
+def silence_reason(error: GpufenceError) -> str:
+    """
+    Return why an agent gave no snapshot, so that equal reasons read alike.
+    """
+    match error:
+        case ForbiddenError():
+            return _MAY_NOT_PROXY
+        case NotFoundError():
+            return "its pod is gone, or knows no snapshots"
+        case ServerError():
+            return f"it does not answer: {printable(error.failure.message)}"
+        case ReplyError():
+            return f"it refuses: {error.status} {printable(error.failure.message)}"
+        case UnreachableError():
+            return "it does not answer in time"
+        case UnknownVersionError():
+            return "it is newer than this plugin: upgrade the plugin"
+        case InvalidError():
+            return f"its answer is no snapshot: {printable(str(error))}"
+        case _:
+            return printable(str(error))
+
+
+def advice(error: GpufenceError) -> str:
+    """
+    Return an error that ends the call, and what to do where the error does not say it itself.
+    """
+    text = printable(str(error))
+    match error:
+        case ForbiddenError():
+            return f"{text}; ask your administrator, or name a namespace of yours with -n"
+        case UnreachableError():
+            return f"{text}; `kubectl version` shows whether the cluster can be reached"
+        case _:
+            return text

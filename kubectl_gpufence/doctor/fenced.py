@@ -1,0 +1,218 @@
+"""
+PURE. Who is fenced and by whom: the kill switch, agents and nodes, namespaces and their pods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gpufence.errors import InvalidError, shown
+from gpufence.findings import Finding, look, ok, unknown, wrong
+from gpufence.mode import MODES, Mode, read_mode
+from gpufence.names import CARDS, MODE, POLICY_CONFIGMAP, POLICY_MAX_MODE, SYSTEM_NAMESPACE
+from gpufence.shape import as_texts
+from gpufence.text import duration
+from kubectl_gpufence.scene import is_stale, named
+from kubectl_gpufence.table import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpufence.snapshot import Snapshot
+    from kubectl_gpufence.doctor.installation import Installation, LabelledNamespace
+    from kubectl_gpufence.scene import NodeAgent, SeenNode
+
+_AGENTS = "agents"
+_NODES = "nodes"
+_SWITCH = "kill switch"
+_NAMESPACES = "namespaces"
+_PODS = "pods"
+_ASK = "ask an administrator to run this"
+
+
+def check_agents(installation: Installation) -> Iterator[Finding]:
+    """
+    Find whether one agent is on each GPU node, alive, up to date, and allowed to act.
+    """
+    yield _switch(installation)
+    if installation.agents.hidden:
+        yield unknown(_AGENTS, installation.agents.hidden, _ASK)
+        return
+    agents = installation.agents.value or {}
+    if installation.nodes.hidden:
+        yield unknown(_NODES, installation.nodes.hidden, _ASK)
+    else:
+        nodes = installation.nodes.value or {}
+        with_gpu = {name: node for name, node in nodes.items() if node.gpu or node.cards}
+        yield from _coverage(with_gpu, agents)
+        yield from _cards(with_gpu)
+    yield from _health(agents)
+
+
+def check_namespaces(installation: Installation) -> Iterator[Finding]:
+    """
+    Find who is fenced, who meant to be, and which pods slipped through.
+    """
+    if installation.namespaces.hidden:
+        yield unknown(_NAMESPACES, installation.namespaces.hidden, _ASK)
+        return
+    namespaces = installation.namespaces.value or []
+    yield _modes(namespaces)
+    for item in namespaces:
+        if item.mode is not None and item.mode not in MODES:
+            yield wrong(
+                _NAMESPACES,
+                f"{item.name} has {MODE}: {shown(item.mode)}, which counts as none at all",
+                f"kubectl label namespace {item.name} {MODE}=observe --overwrite",
+            )
+    yield from _pods(installation, {item.name for item in namespaces if item.mode in MODES})
+
+
+def _switch(installation: Installation) -> Finding:
+    """
+    Judge the ConfigMap by which an operator can hold all agents back.
+    """
+    switch = installation.switch
+    if switch.hidden:
+        return unknown(_SWITCH, switch.hidden, _ASK)
+    if switch.value is None:
+        return wrong(
+            _SWITCH,
+            f"there is no ConfigMap {POLICY_CONFIGMAP}: no agent evicts anybody",
+            f"kubectl -n {SYSTEM_NAMESPACE} create configmap {POLICY_CONFIGMAP} "
+            f"--from-literal={POLICY_MAX_MODE}=evict",
+        )
+    text = as_texts(switch.value.get("data"), "data").get(POLICY_MAX_MODE, str(Mode.EVICT))
+    try:
+        mode = read_mode(text, f"data[{POLICY_MAX_MODE}]")
+    except InvalidError as error:
+        return wrong(_SWITCH, f"{error}: no agent evicts anybody", "write observe, cap or evict")
+    if mode is not Mode.EVICT:
+        return look(
+            _SWITCH,
+            f"agents go no further than mode {mode}, whatever namespaces ask for",
+            f"set {POLICY_MAX_MODE}: evict in ConfigMap {POLICY_CONFIGMAP} once that is over",
+        )
+    return ok(_SWITCH, "namespaces decide (max-mode evict)")
+
+
+def _coverage(nodes: dict[str, SeenNode], agents: dict[str, NodeAgent]) -> Iterator[Finding]:
+    without = [name for name in nodes if name not in agents]
+    if not nodes:
+        yield look(
+            _NODES,
+            "no node offers a GPU resource that gpufence knows",
+            "install the device plugin of your GPU sharing system",
+        )
+    elif without:
+        yield wrong(
+            _AGENTS,
+            f"{counted(len(without), 'GPU node')} without an agent: {named(without)}",
+            f"see `kubectl -n {SYSTEM_NAMESPACE} describe daemonset gpufence-agent`: its node "
+            "selector and tolerations must fit",
+        )
+    else:
+        yield ok(_AGENTS, f"{counted(len(nodes), 'GPU node')}, each with an agent")
+
+
+def _cards(nodes: dict[str, SeenNode]) -> Iterator[Finding]:
+    without = [name for name, node in nodes.items() if not node.cards and not node.cards_trouble]
+    if without:
+        yield wrong(
+            _NODES,
+            f"no {CARDS} on {named(without)}: limits there rest on labels and settings",
+            "see the log of the agent there: it writes the annotation once it sees its cards",
+        )
+    elif nodes:
+        yield ok(_NODES, f"every GPU node tells its cards ({CARDS})")
+    for name, node in nodes.items():
+        if node.cards_trouble:
+            remedy = "remove the annotation: the node's agent writes it anew"
+            yield wrong(_NODES, f"{name}: {node.cards_trouble}", remedy)
+
+
+def _health(agents: dict[str, NodeAgent]) -> Iterator[Finding]:
+    """
+    Judge what each agent answered; agents that are well are only counted.
+    """
+    well = 0
+    for node, agent in sorted(agents.items()):
+        findings = list(_of_agent(node, agent))
+        well += not findings
+        yield from findings
+    if well == 1:
+        yield ok(_AGENTS, "1 agent measures and answers")
+    elif well:
+        yield ok(_AGENTS, f"{counted(well, 'agent')} measure and answer")
+
+
+def _of_agent(node: str, agent: NodeAgent) -> Iterator[Finding]:
+    logs = f"see `kubectl -n {SYSTEM_NAMESPACE} logs {agent.pod}`"
+    if not agent.ready:
+        yield wrong(_AGENTS, f"{agent.pod} on {node} is not ready", logs)
+    elif agent.snapshot is not None:
+        yield from _of_snapshot(node, agent.snapshot, logs)
+    elif agent.denied:
+        yield unknown(_AGENTS, f"{agent.pod} on {node}: {agent.trouble}", _ASK)
+    else:
+        yield wrong(_AGENTS, f"{agent.pod} on {node}: {agent.trouble}", logs)
+
+
+def _of_snapshot(node: str, snapshot: Snapshot, logs: str) -> Iterator[Finding]:
+    if snapshot.trouble:
+        yield wrong(_AGENTS, f"{node} is not measured: {snapshot.trouble}", logs)
+    elif is_stale(snapshot):
+        age = snapshot.stale_seconds
+        old = "has measured nothing yet" if age is None else f"last measured {duration(age)} ago"
+        yield wrong(_AGENTS, f"{node} {old}", logs)
+    if not snapshot.fresh:
+        text = f"the agent of {node} cannot reach the API server, or not read the kill switch"
+        yield wrong(_AGENTS, f"{text}: nobody is evicted there", logs)
+    if snapshot.brake:
+        yield look(
+            _AGENTS,
+            f"evictions on {node} are held back: {snapshot.brake}",
+            "look at `kubectl gpufence top` of that node before you change anything",
+        )
+    for card in snapshot.cards:
+        if card.trouble:
+            text = f"card {card.index} ({card.uuid}) of {node}: {card.trouble}"
+            yield wrong(_AGENTS, text, "look at nvidia-smi and dmesg on the node")
+
+
+def _modes(namespaces: list[LabelledNamespace]) -> Finding:
+    modes = Counter(item.mode for item in namespaces if item.mode in MODES)
+    if not modes:
+        return look(
+            _NAMESPACES,
+            "no namespace is fenced",
+            f"kubectl label namespace NAME {MODE}=observe is the first step",
+        )
+    parts = ", ".join(f"{modes[mode]} in mode {mode}" for mode in MODES if modes[mode])
+    return ok(_NAMESPACES, f"{counted(modes.total(), 'namespace')} fenced: {parts}")
+
+
+def _pods(installation: Installation, fenced: set[str]) -> Iterator[Finding]:
+    if installation.pods.hidden:
+        yield unknown(_PODS, installation.pods.hidden, _ASK)
+        return
+    inside = [pod for pod in installation.pods.value or [] if pod.namespace in fenced]
+    missed = [f"{pod.namespace}/{pod.name}" for pod in inside if not pod.injected]
+    if missed:
+        yield wrong(
+            _PODS,
+            f"the webhook never saw {counted(len(missed), 'pod')} of fenced namespaces: "
+            f"{named(missed)}",
+            "delete them, so that their controllers make them anew; were they made after the label "
+            "was set, the webhook was away or is not called",
+        )
+    elif inside:
+        yield ok(_PODS, f"the webhook has seen {counted(len(inside), 'GPU pod')} in them, all")
+    damaged = [f"{pod.namespace}/{pod.name}" for pod in inside if pod.recorded.trouble]
+    if damaged:
+        yield look(
+            _PODS,
+            f"the plan of {counted(len(damaged), 'pod')} cannot be read: {named(damaged)}",
+            "upgrade this plugin if the webhook is newer; else delete the pods",
+        )

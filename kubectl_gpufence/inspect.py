@@ -1,0 +1,185 @@
+"""
+`inspect NODE`: what one agent sees, as tables.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence.text import duration, printable
+from kube import ForbiddenError, NotFoundError, core
+from kubectl_gpufence.ask import MissingError
+from kubectl_gpufence.scene import Scene, card_of, is_stale
+from kubectl_gpufence.table import (
+    NOT_THERE,
+    UNKNOWN,
+    Cell,
+    Column,
+    Tone,
+    allowed,
+    chapter,
+    held,
+    table,
+    wrapped,
+)
+from kubectl_gpufence.top.cards import card_lines, cards_table
+from kubectl_gpufence.verdicts import verdict
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from gpufence.snapshot import PodRow, ProcessRow, Snapshot, UseRow
+    from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.scene import NodeAgent
+    from kubectl_gpufence.table import Display
+
+
+class _PodUse(NamedTuple):
+    """
+    A pod on one card, or on none.
+    """
+
+    pod: PodRow
+    use: UseRow | None
+
+
+class _ProcessUse(NamedTuple):
+    """
+    A process on a card and the pod it belongs to, if any.
+    """
+
+    card: str
+    process: ProcessRow
+    pod: PodRow | None
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    """
+    Show a node's snapshot.
+
+    Raises:
+        MissingError: there is no such node, no agent on it, or none that answers.
+    """
+    agent_pods, hidden = reader.agent_pods()
+    if hidden:
+        raise MissingError(hidden)
+    agent = reader.agent_on(call.node, agent_pods)
+    if agent is None:
+        raise MissingError(_no_agent(call.node, reader))
+    if agent.snapshot is None:
+        raise MissingError(f"agent {agent.pod} on node {call.node}: {agent.trouble}")
+    if call.output == "json":
+        output.json(json.loads(agent.text))
+    else:
+        output.lines(inspection(agent, agent.snapshot, output.display))
+    return 0
+
+
+def inspection(agent: NodeAgent, snapshot: Snapshot, display: Display) -> list[str]:
+    """
+    Show everything in an agent's snapshot.
+    """
+    cards = card_lines(Scene(agents={agent.node: agent}))
+    tables = {
+        "CARDS": cards_table(cards, display, wide=False),
+        "PODS": _pods_table(snapshot, display),
+        "PROCESSES": _processes_table(snapshot, display),
+    }
+    lines = list(_head(agent, snapshot, display))
+    for title, rows in tables.items():
+        lines += chapter(title, rows if len(rows) > 1 else ["none"], display)
+    return lines
+
+
+def _no_agent(node: str, reader: ClusterReader) -> str:
+    """
+    Return whether it is the node that is missing or its agent.
+    """
+    try:
+        reader.client.get(core("nodes", node))
+    except NotFoundError:
+        return f"there is no node {node}; `kubectl get nodes` lists those that are there"
+    except ForbiddenError:
+        return f"no agent runs on a node {node}"
+    return f"no agent runs on node {node}; `kubectl gpufence doctor` says which nodes have one"
+
+
+def _head(agent: NodeAgent, snapshot: Snapshot, display: Display) -> Iterator[str]:
+    driver = f", driver {snapshot.driver}" if snapshot.driver else ""
+    api = "answers" if snapshot.fresh else "is out of reach: nobody is evicted"
+    yield from map(
+        printable,
+        (
+            f"node {snapshot.node}: agent {agent.pod} {snapshot.version}{driver}",
+            f"  since {snapshot.started}, at {snapshot.at}, {_age(snapshot)}",
+            f"  highest mode allowed: {snapshot.highest or UNKNOWN}; the API server {api}",
+        ),
+    )
+    for word, text in (("brake", snapshot.brake), ("trouble", snapshot.trouble)):
+        if text:
+            yield from wrapped(f"{word}: {text}", "    ", display, first="  ", tone=Tone.BAD)
+
+
+def _age(snapshot: Snapshot) -> str:
+    if snapshot.stale_seconds is None:
+        return "nothing measured yet"
+    age = duration(snapshot.stale_seconds)
+    return f"stale: the last sample is {age} old" if is_stale(snapshot) else f"sample {age} old"
+
+
+def _pods_table(snapshot: Snapshot, display: Display) -> list[str]:
+    rows = [_PodUse(pod, use) for pod in snapshot.pods for use in pod.uses or (None,)]
+    columns: list[Column[_PodUse]] = [
+        Column("POD", lambda row: f"{row.pod.namespace}/{row.pod.name}", shrinks=True),
+        Column("MODE", lambda row: row.pod.mode or NOT_THERE),
+        Column(
+            "CARD", lambda row: _index(snapshot, row.use.card) if row.use else NOT_THERE, right=True
+        ),
+        Column("LIMIT", lambda row: allowed(row.use.limit_bytes if row.use else None), right=True),
+        Column(
+            "TOLD", lambda row: allowed(row.use.allowance_bytes if row.use else None), right=True
+        ),
+        Column("USED", lambda row: held(row.use.used_bytes) if row.use else NOT_THERE, right=True),
+        Column("VERDICT", _verdict),
+    ]
+    return table(columns, rows, display)
+
+
+def _processes_table(snapshot: Snapshot, display: Display) -> list[str]:
+    rows = [
+        *(
+            _ProcessUse(use.card, process, pod)
+            for pod in snapshot.pods
+            for use in pod.uses
+            for process in use.processes
+        ),
+        *(_ProcessUse(row.card, row.process, None) for row in snapshot.nobody),
+    ]
+    columns: list[Column[_ProcessUse]] = [
+        Column("CARD", lambda row: _index(snapshot, row.card), right=True),
+        Column("PID", lambda row: str(row.process.pid), right=True),
+        Column("USED", lambda row: held(row.process.used_bytes), right=True),
+        Column("WHOSE", _whose, shrinks=True),
+    ]
+    return table(columns, rows, display)
+
+
+def _verdict(row: _PodUse) -> Cell:
+    if row.use is None:
+        return Cell("terminating" if row.pod.terminating else "idle", Tone.FAINT)
+    return verdict(row.pod, row.use)
+
+
+def _whose(row: _ProcessUse) -> Cell:
+    if row.pod is None:
+        command = row.process.command or "unknown command"
+        return Cell(f"nobody's: {command}", Tone.WARN)
+    return Cell(f"{row.pod.namespace}/{row.pod.name} {row.process.container}".strip())
+
+
+def _index(snapshot: Snapshot, uuid: str) -> str:
+    card = card_of(snapshot, uuid)
+    return UNKNOWN if card is None else str(card.index)

@@ -1,5 +1,6 @@
 """
-A page of metrics in the text format of Prometheus, from values.
+A page of metrics in the text format of Prometheus, from values; docs/adr/0008-metrics.md says why
+not by the usual library.
 """
 
 from __future__ import annotations
@@ -83,16 +84,17 @@ class Distribution(NamedTuple):
 
 class Histogram(NamedTuple):
     """
-    A distribution with a name.
+    A distribution for each combination of labels.
     """
 
     name: str
     help: str
-    values: Distribution
+    values: tuple[tuple[Mapping[str, str], Distribution], ...]
     kind: str = "histogram"
 
     def samples(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
-        return self.values.samples({})
+        for labels, distribution in self.values:
+            yield from distribution.samples(labels)
 
 
 def write_page(metrics: Iterable[Metric]) -> str:

@@ -21,10 +21,9 @@ from webhook.pods import PodHook
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.account import Account
     from webhook.cluster import Cluster
     from webhook.endpoint import Hook
-    from webhook.metrics import Metrics
+    from webhook.metrics import Account, Metrics
     from webhook.policy import Policy
 
 POD_PATHS = {mode: f"/v1/pods/{mode}" for mode in Mode}

@@ -16,7 +16,7 @@ from webhook.review import BadReviewError, read_review
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 
-    from webhook.account import Account
+    from webhook.metrics import Account
     from webhook.review import Expected, Review
 
     Message: TypeAlias = MutableMapping[str, Any]

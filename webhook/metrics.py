@@ -1,19 +1,31 @@
 """
-What the webhook counts.
+What the webhook says of its requests: one count and one line of the log for each, and a page of
+metrics for whoever asks. All three are made of the same outcome.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import logging
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
-from gpufence.exposition import write_page
-from webhook.registry import Counter, Gauge, Histogram
+import orjson
+
+import service.logs
+from gpufence.exposition import Distribution, Family, Histogram, write_page
+from service.logs import LEVELS, moment
+from webhook.outcome import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from gpufence.exposition import Metric
     from webhook.outcome import Outcome
+
+V = TypeVar("V")
 
 REQUESTS: Final = "gpufence_webhook_requests_total"
 DURATION: Final = "gpufence_webhook_request_duration_seconds"
@@ -25,51 +37,173 @@ NODES: Final = "gpufence_webhook_gpu_nodes"
 NAMESPACES: Final = "gpufence_webhook_namespaces"
 SILENCE: Final = "gpufence_webhook_cluster_silence_seconds"
 
-_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_NOTHING = Distribution((0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5))
+_LEVELS = {Result.FAILED: logging.ERROR, Result.REJECTED: logging.WARNING}
+_LEVEL_NAMES = {logging.getLevelNamesMapping()[name.upper()]: name for name in LEVELS}
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """
+    A number that is asked for when the page is; with a label several, None has no line.
+    """
+
+    name: str
+    help: str
+    read: Callable[[], float | Mapping[str, float] | None]
+    label: str = ""
+
+    def family(self) -> Family:
+        value = self.read()
+        if value is None or isinstance(value, (int, float)):
+            return Family(self.name, "gauge", self.help, (({}, value),))
+        values = tuple(({self.label: key}, each) for key, each in sorted(value.items()))
+        return Family(self.name, "gauge", self.help, values)
 
 
 class Metrics:
     """
-    The webhook's numbers and the page they stand on.
+    The webhook's numbers, which its threads may change at any time.
+
+    Every label that can be foreseen is there from the start, at zero: a rate needs the time before
+    the first event, too.
     """
 
     def __init__(self, hooks: tuple[str, ...]) -> None:
-        self._requests = Counter(
-            REQUESTS, "Requests by hook and what became of them.", ("hook", "result", "reason")
-        )
-        self._duration = Histogram(
-            DURATION, "Time from the whole body to the answer.", "hook", _BOUNDS
-        )
-        self._warnings = Counter(WARNINGS, "Warnings sent to the creators of pods.", ("hook",))
-        self.loads = Counter(
-            LOADS, "Certificates that were found, by whether they went live.", ("result",)
-        )
-        self._gauges: list[Metric] = []
-        for hook in hooks:
-            self._duration.start(hook)
-            self._warnings.start(hook)
-        for result in ("swapped", "refused"):
-            self.loads.start(result)
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._durations = dict.fromkeys(hooks, _NOTHING)
+        self._warnings = dict.fromkeys(hooks, 0)
+        self._loads = {"refused": 0, "swapped": 0}
+        self._gauges: list[Gauge] = []
 
-    def add_gauge(
-        self,
-        name: str,
-        text: str,
-        read: Callable[[], float | Mapping[str, float] | None],
-        label: str = "",
-    ) -> None:
+    def add_gauges(self, *gauges: Gauge) -> None:
         """
-        Show a number that somebody else knows.
+        Show numbers that somebody else knows.
         """
-        self._gauges.append(Gauge(name, text, read, label))
+        self._gauges += gauges
 
     def count(self, hook: str, outcome: Outcome, seconds: float) -> None:
-        self._requests.add(hook, outcome.result.value, outcome.reason)
-        self._duration.observe(hook, seconds)
-        for _ in range(outcome.warnings):
-            self._warnings.add(hook)
+        with self._lock:
+            self._requests[hook, outcome.result.value, outcome.reason] += 1
+            self._durations[hook] = self._durations[hook].observed(seconds)
+            self._warnings[hook] += outcome.warnings
+
+    def count_load(self, result: str) -> None:
+        """
+        Count a certificate that was `swapped` in or `refused`.
+        """
+        with self._lock:
+            self._loads[result] += 1
 
     def page(self) -> str:
+        with self._lock:
+            requests, loads = sorted(self._requests.items()), self._loads.copy()
+            durations, warnings = self._durations.copy(), self._warnings.copy()
+        keys = ("hook", "result", "reason")
         return write_page(
-            [self._requests, self._duration, self._warnings, self.loads, *self._gauges]
+            [
+                Family(
+                    REQUESTS,
+                    "counter",
+                    "Requests by hook and what became of them.",
+                    tuple((dict(zip(keys, labels, strict=True)), n) for labels, n in requests),
+                ),
+                Histogram(
+                    DURATION,
+                    "Time from the whole body to the answer.",
+                    tuple(_labelled("hook", durations)),
+                ),
+                Family(
+                    WARNINGS,
+                    "counter",
+                    "Warnings sent to the creators of pods.",
+                    tuple(_labelled("hook", warnings)),
+                ),
+                Family(
+                    LOADS,
+                    "counter",
+                    "Certificates that were found, by whether they went live.",
+                    tuple(_labelled("result", loads)),
+                ),
+                *(gauge.family() for gauge in self._gauges),
+            ]
         )
+
+
+class RequestLog:
+    """
+    Writes a line for each request, in the form of all others but past the logging module, whose
+    own part would be as much as that of reading the review.
+    """
+
+    def __init__(self, level: int, stream: BinaryIO) -> None:
+        self.level = level
+        self._stream = stream
+
+    def write(self, hook: str, outcome: Outcome, seconds: float) -> None:
+        level = _LEVELS.get(outcome.result, logging.INFO)
+        if level < self.level:
+            return
+        line = {
+            "time": moment(time.time()),
+            "level": _LEVEL_NAMES[level],
+            "logger": "webhook.requests",
+            "message": "request",
+            **_fields(hook, outcome, seconds),
+        }
+        self._stream.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        self._stream.flush()
+
+
+class Account:
+    """
+    Called once for each request, whatever became of it.
+    """
+
+    def __init__(self, metrics: Metrics, log: RequestLog) -> None:
+        self._metrics = metrics
+        self._log = log
+
+    def __call__(self, hook: str, outcome: Outcome, seconds: float) -> None:
+        self._metrics.count(hook, outcome, seconds)
+        self._log.write(hook, outcome, seconds)
+
+
+def start_logging(level: str) -> RequestLog:
+    """
+    Send everything to stderr, in one form; return the log of requests.
+    """
+    service.logs.start_logging(level)
+    root = logging.getLogger()
+    # Starting and stopping are reported by us, with the addresses and the reasons.
+    logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, root.level))
+    return RequestLog(root.level, sys.stderr.buffer)
+
+
+def _labelled(label: str, values: Mapping[str, V]) -> Iterator[tuple[dict[str, str], V]]:
+    for key, value in sorted(values.items()):
+        yield {label: key}, value
+
+
+def _fields(hook: str, outcome: Outcome, seconds: float) -> dict[str, object]:
+    subject = outcome.subject
+    fields: dict[str, object] = {
+        "hook": hook,
+        "result": outcome.result.value,
+        "uid": subject.uid,
+        "namespace": subject.namespace,
+        "name": subject.name,
+        "milliseconds": round(seconds * 1000, 3),
+    }
+    if outcome.reason:
+        fields["reason"] = outcome.reason
+    if outcome.detail:
+        fields["detail"] = outcome.detail
+    if outcome.operations:
+        fields["operations"] = outcome.operations
+    if outcome.warnings:
+        fields["warnings"] = outcome.warnings
+    if subject.dry_run:
+        fields["dryRun"] = True
+    return fields

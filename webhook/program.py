@@ -13,23 +13,21 @@ from gpufence.settings import read_settings, shown_settings, unknown_settings
 from kube import connect
 from service.listen import listen
 from webhook import metrics as names
-from webhook.account import Account
 from webhook.app import HOOKS, admission_app, hooks_of, status_app
 from webhook.cluster import LiveCluster, NoCluster
 from webhook.cluster.live import THREADS
-from webhook.logs import start_logging
-from webhook.metrics import Metrics
+from webhook.metrics import Account, Gauge, Metrics, start_logging
 from webhook.server import BACKLOG, Door, Draining, serve
 from webhook.settings import LISTEN, STATUS_LISTEN, WebhookSettings
 from webhook.tls import CertificateWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from socket import socket
 
     from kube import ClientSettings
     from webhook.cluster import Cluster
-    from webhook.logs import LineLog
+    from webhook.metrics import RequestLog
     from webhook.policy import Policy
     from webhook.settings import ServerSettings
 
@@ -46,7 +44,7 @@ class _Parts:
     certificate: CertificateWatch
     metrics: Metrics
     draining: Draining
-    log: LineLog
+    log: RequestLog
 
     def troubles(self) -> list[str]:
         """
@@ -71,7 +69,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     for name in unknown_settings(WebhookSettings, environ):
         _log.warning("%s is no setting of the webhook; see gpufence-webhook --help", name)
     metrics = Metrics(HOOKS)
-    certificate = CertificateWatch(settings.tls_dir, metrics.loads, settings.tls_poll_seconds)
+    certificate = CertificateWatch(settings.tls_dir, metrics.count_load, settings.tls_poll_seconds)
     if settings.cluster == "none":
         parts = _Parts(NoCluster(), certificate, metrics, Draining(), log)
         _serve(parts, policy, settings)
@@ -129,23 +127,24 @@ def _serve(parts: _Parts, policy: Policy, settings: ServerSettings) -> None:
 
 
 def _add_gauges(parts: _Parts) -> None:
-    add: Callable[..., None] = parts.metrics.add_gauge
-    add(
-        names.EXPIRY,
-        "Seconds until the serving certificate expires.",
-        parts.certificate.seconds_to_expiry,
+    parts.metrics.add_gauges(
+        Gauge(
+            names.EXPIRY,
+            "Seconds until the serving certificate expires.",
+            parts.certificate.seconds_to_expiry,
+        ),
+        Gauge(names.READY, "Whether /readyz says yes.", lambda: not parts.troubles()),
     )
-    add(names.READY, "Whether /readyz says yes.", lambda: not parts.troubles())
 
 
 def _add_cluster_gauges(metrics: Metrics, live: LiveCluster) -> None:
-    metrics.add_gauge(names.NODES, "GPU nodes that are known.", lambda: len(live.nodes))
-    metrics.add_gauge(
-        names.NAMESPACES, "Fenced namespaces that are known.", lambda: len(live.namespaces)
-    )
-    metrics.add_gauge(
-        names.SILENCE,
-        "Seconds since a watch of the cluster heard anything; bookmarks come every minute.",
-        live.silence_seconds,
-        "source",
+    metrics.add_gauges(
+        Gauge(names.NODES, "GPU nodes that are known.", lambda: len(live.nodes)),
+        Gauge(names.NAMESPACES, "Fenced namespaces that are known.", lambda: len(live.namespaces)),
+        Gauge(
+            names.SILENCE,
+            "Seconds since a watch of the cluster heard anything; bookmarks come every minute.",
+            live.silence_seconds,
+            "source",
+        ),
     )

@@ -46,7 +46,9 @@ def _measuring(state: AgentState, about: About, now: float) -> Iterator[Metric]:
         "Children that measured and had to be replaced.",
         about.restarts,
     )
-    yield Histogram(_TICK, "Time from the look at the cards to all that follows.", counts.ticks)
+    yield Histogram(
+        _TICK, "Time from the look at the cards to all that follows.", (({}, counts.ticks),)
+    )
     yield _counter(
         "gpufence_agent_ticks_skipped_total",
         "Ticks left out since the one before took too long.",

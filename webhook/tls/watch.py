@@ -8,22 +8,15 @@ import logging
 import ssl
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from webhook.tls.pair import Certificate, PairError, read_certificate, read_pair, server_context
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _log = logging.getLogger(__name__)
-
-
-class Loads(Protocol):
-    """
-    Who counts what was found.
-    """
-
-    def add(self, *labels: str) -> None: ...
 
 
 class CertificateWatch:
@@ -34,9 +27,11 @@ class CertificateWatch:
     cannot serve never goes live: the old pair stays, and the matter is told once for each content.
     """
 
-    def __init__(self, folder: Path, loads: Loads, poll_seconds: float) -> None:
+    def __init__(
+        self, folder: Path, count_load: Callable[[str], None], poll_seconds: float
+    ) -> None:
         self._folder = folder
-        self._loads = loads
+        self._count_load = count_load
         self._poll_seconds = poll_seconds
         self._current: Certificate | None = None
         self._seen: bytes | str | None = None
@@ -102,13 +97,13 @@ class CertificateWatch:
         if live is not None and live.is_valid(now) and not found.is_valid(now):
             raise PairError("it has expired or is not valid yet, and the live one is valid")
         self._current = found
-        self._loads.add("swapped")
+        self._count_load("swapped")
         _log.info(
             "certificate %s is live, valid until %s", found.serial, found.not_after.isoformat()
         )
 
     def _refuse(self, why: str) -> None:
-        self._loads.add("refused")
+        self._count_load("refused")
         stays = "the live one stays" if self._current else "TLS connections are refused until then"
         _log.error(
             "the certificate in %s cannot serve: %s; %s; put a matching pair there",

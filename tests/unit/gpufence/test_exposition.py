@@ -42,7 +42,7 @@ def test_a_distribution_counts_up_to_its_bounds() -> None:
     Values count under every bound they do not exceed, and under infinity.
     """
     values = Distribution((0.1, 1.0)).observed(0.1).observed(0.5).observed(7.0)
-    lines = write_page([Histogram("a_seconds", "How long.", values)]).splitlines()
+    lines = write_page([Histogram("a_seconds", "How long.", (({}, values),))]).splitlines()
 
     expected = [
         "# HELP a_seconds How long.",
@@ -60,6 +60,7 @@ def test_an_empty_distribution_is_shown_at_zero() -> None:
     """
     A rate needs the time before the first value, too.
     """
-    lines = write_page([Histogram("a", "How long.", Distribution((1.0,)))]).splitlines()[2:]
+    metric = Histogram("a", "How long.", (({}, Distribution((1.0,))),))
+    lines = write_page([metric]).splitlines()[2:]
 
     assert ['a_bucket{le="1"} 0', 'a_bucket{le="+Inf"} 0', "a_sum 0", "a_count 0"] == lines

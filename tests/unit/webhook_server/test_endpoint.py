@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.reviews import encoded, review
-from webhook.account import Account
 from webhook.endpoint import MOST_BODY_BYTES, Endpoint
-from webhook.logs import LineLog
-from webhook.metrics import Metrics
+from webhook.metrics import Account, Metrics, RequestLog
 from webhook.outcome import Outcome, Reply, Result
 from webhook.review import PODS, Review
 
@@ -59,7 +57,7 @@ class Stage:
         self.endpoint = Endpoint(
             self._other,
             {"/fine": ("fine", Fine()), "/broken": ("broken", Broken())},
-            Account(Metrics(()), LineLog(logging.DEBUG, self.log)),
+            Account(Metrics(("fine", "broken")), RequestLog(logging.DEBUG, self.log)),
             is_draining=lambda: draining,
             body_seconds=0.05,
         )

@@ -1,15 +1,20 @@
 """
-The page of metrics.
+What is counted and written of requests: the page of metrics and the lines of the log.
 """
 
 from __future__ import annotations
 
+import io
+import json
+import logging
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from gpufence.exposition import write_page
-from webhook.metrics import EXPIRY, READY, SILENCE, Metrics
-from webhook.outcome import Outcome, Result
-from webhook.registry import Counter, Gauge
+from webhook.metrics import EXPIRY, READY, SILENCE, Account, Gauge, Metrics, RequestLog
+from webhook.outcome import Outcome, Result, Subject
 
 GOLDEN = Path(__file__).with_name("metrics.golden.txt")
 
@@ -19,10 +24,12 @@ def test_the_page_is_as_reviewed() -> None:
     One whole page, compared as it was read and agreed to.
     """
     metrics = Metrics(("observe", "cap", "evict", "bindings"))
-    metrics.loads.add("swapped")
-    metrics.add_gauge(EXPIRY, "Seconds until the serving certificate expires.", lambda: 86400.5)
-    metrics.add_gauge(READY, "Whether /readyz says yes.", lambda: True)
-    metrics.add_gauge(SILENCE, "Silence.", lambda: {"nodes": 1.5, "namespaces": 60.0}, "source")
+    metrics.count_load("swapped")
+    metrics.add_gauges(
+        Gauge(EXPIRY, "Seconds until the serving certificate expires.", lambda: 86400.5),
+        Gauge(READY, "Whether /readyz says yes.", lambda: True),
+        Gauge(SILENCE, "Silence.", lambda: {"nodes": 1.5, "namespaces": 60.0}, "source"),
+    )
     metrics.count("cap", Outcome(Result.REWRITTEN, operations=3, warnings=2), 0.0007)
     metrics.count("cap", Outcome(Result.UNCHANGED), 0.0002)
     metrics.count("bindings", Outcome(Result.SKIPPED, reason="api-slow"), 3.0)
@@ -30,25 +37,62 @@ def test_the_page_is_as_reviewed() -> None:
     assert GOLDEN.read_text(encoding="utf-8") == metrics.page()
 
 
-def test_label_values_are_escaped() -> None:
-    """
-    A value cannot end its line or its quotes.
-    """
-    counter = Counter("a_total", "A.", ("l",))
-    counter.add('x"\\\ny')
-
-    assert 'a_total{l="x\\"\\\\\\ny"} 1' in write_page([counter]).splitlines()
-
-
 def test_an_unknown_number_has_no_line() -> None:
     """
     What is not known is absent, and never zero.
     """
-    assert "# HELP g G.\n# TYPE g gauge\n" == write_page([Gauge("g", "G.", lambda: None)])
+    assert "# HELP g G.\n# TYPE g gauge\n" == write_page([Gauge("g", "G.", lambda: None).family()])
 
 
-def test_a_counter_without_labels_starts_at_zero() -> None:
+def accounted(outcome: Outcome, level: int = logging.INFO) -> list[dict[str, Any]]:
     """
-    A number that nothing has happened to yet is on the page.
+    Return the lines that a request leaves.
     """
-    assert "n_total 0" in write_page([Counter("n_total", "N.")]).splitlines()
+    stream = io.BytesIO()
+    Account(Metrics(("cap",)), RequestLog(level, stream))("cap", outcome, 0.00123)
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_request_is_one_line_of_json() -> None:
+    """
+    The log has one object for a request, with all that the outcome knows.
+    """
+    subject = Subject("uid-1", "team-a", "trainer", dry_run=True)
+    outcome = Outcome(Result.REWRITTEN, subject, "namespace-unknown", "3 GiB of a T4", 4, 1)
+    (line,) = accounted(outcome)
+    del line["time"]
+
+    assert {
+        "level": "info",
+        "logger": "webhook.requests",
+        "message": "request",
+        "hook": "cap",
+        "result": "rewritten",
+        "uid": "uid-1",
+        "namespace": "team-a",
+        "name": "trainer",
+        "milliseconds": 1.23,
+        "reason": "namespace-unknown",
+        "detail": "3 GiB of a T4",
+        "operations": 4,
+        "warnings": 1,
+        "dryRun": True,
+    } == line
+
+
+@pytest.mark.parametrize(
+    ("level", "result"),
+    [("error", Result.FAILED), ("warning", Result.REJECTED), ("info", Result.REFUSED)],
+)
+def test_the_level_says_whose_trouble_it_is(level: str, result: Result) -> None:
+    """
+    Our bugs are errors, strangers are warnings, and a refused wish is everyday life.
+    """
+    assert [level] == [line["level"] for line in accounted(Outcome(result))]
+
+
+def test_a_quiet_log_has_no_everyday_lines() -> None:
+    """
+    At level warning only what is out of order is written.
+    """
+    assert [] == accounted(Outcome(Result.REWRITTEN), logging.WARNING)

@@ -37,18 +37,6 @@ def leaf(authority: Authority) -> Leaf:
     return authority.leaf()
 
 
-class Loads:
-    """
-    Remembers what was counted.
-    """
-
-    def __init__(self) -> None:
-        self.results: list[str] = []
-
-    def add(self, *labels: str) -> None:
-        self.results += labels
-
-
 def encrypted(key: bytes) -> bytes:
     opened = load_pem_private_key(key, None)
     return opened.private_bytes(
@@ -117,8 +105,8 @@ def test_a_trouble_is_told_once_and_a_cure_is_seen(authority: Authority, tmp_pat
     """
     The same absence counts once; the pair that ends it goes live at the next look.
     """
-    loads = Loads()
-    watch = CertificateWatch(tmp_path, loads, 60.0)
+    loads: list[str] = []
+    watch = CertificateWatch(tmp_path, loads.append, 60.0)
     watch.look()
     watch.look()
     before = watch.trouble(), watch.seconds_to_expiry()
@@ -127,7 +115,7 @@ def test_a_trouble_is_told_once_and_a_cure_is_seen(authority: Authority, tmp_pat
     watch.look()
 
     assert (f"no usable certificate in {tmp_path}", None) == before
-    assert ["refused", "swapped"] == loads.results
+    assert ["refused", "swapped"] == loads
     assert watch.trouble() is None
     assert watch.current is not None
 

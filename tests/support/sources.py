@@ -16,11 +16,15 @@ PACKAGES = (
 
 
 def product_files() -> list[Path]:
-    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return [path for package in PACKAGES for path in files_of(package)]
+
+
+def files_of(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
 
 
 def files_of_tests() -> list[Path]:
-    return sorted((ROOT / "tests").rglob("*.py"))
+    return files_of("tests")
 
 
 def module_name(path: Path) -> str:

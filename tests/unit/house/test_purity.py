@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sources import imported_by, is_pure, pure_files, shown, tree_of
+from tests.support.sources import imported_by, is_pure, module_name, pure_files, shown, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,32 @@ FORBIDDEN_MODULES = frozenset(
     }
 )
 HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
+CACHES = {
+    "webhook.frameworks.figures.smallest": 4096,
+    "webhook.frameworks.injection.inject": 2048,
+    "webhook.frameworks.servers.read_launch": 1024,
+    "webhook.operations.pointer": 4096,
+    "webhook.operations.escape": 4096,
+    "webhook.operations._set": 1024,
+    "webhook.operations._removed": 1024,
+    "webhook.operations._added": 1024,
+    "webhook.operations._appended": 1024,
+    "webhook.operations._made_object": 1024,
+    "webhook.operations._made_list": 1024,
+    "webhook.cluster.compact._places": "_MOST_SHARED",
+    "webhook.cluster.compact._first_equal": "_MOST_SHARED",
+    "webhook.rewrite.decide.decide": 2048,
+    "webhook.rewrite.environment.source_of": 1024,
+    "webhook.rewrite.environment._entries": 1024,
+    "webhook.rewrite.scheduling._write": 256,
+    "webhook.rewrite.terms.read_terms": 2048,
+}
+"""
+What pure modules remember, and how much of it at most.
+"""
+
+REMEMBERING = frozenset({"cache", "lru_cache", "cached_property"})
+EMPTY = frozenset({"dict", "list", "set", "defaultdict", "OrderedDict", "WeakKeyDictionary"})
 FORBIDDEN_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile", "__import__"})
 
 
@@ -56,6 +82,59 @@ def test_pure_modules_are_pure() -> None:
     assert [] == found
 
 
+def memories(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """
+    Yield what a module could remember from one call to the next: decorated functions with their
+    bounds, and containers that begin empty and whose name or type does not say that they stay so.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            for item in node.decorator_list:
+                name, _, bound = ast.unparse(item).partition("(")
+                if name.rpartition(".")[2] in REMEMBERING:
+                    yield node.name, bound.removeprefix("maxsize=").partition(",")[0].rstrip(")")
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _is_empty(node.value):
+            name, _, kind = ast.unparse(node).partition(" =")[0].partition(": ")
+            if not name.lstrip("_").startswith("NO") and "Mapping[" not in kind:
+                yield name, ""
+
+
+def test_what_pure_modules_remember_is_listed_with_its_bound() -> None:
+    """
+    A pure module has no cache, or one that is known here and cannot grow without end.
+    """
+    remembered = {
+        f"{module_name(path)}.{name}": bound
+        for path in pure_files()
+        for name, bound in memories(tree_of(path))
+    }
+
+    assert {} == {
+        name: bound for name, bound in remembered.items() if bound != str(CACHES.get(name))
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@cache\ndef f(): ...", [("f", "")]),
+        ("@functools.lru_cache(maxsize=None)\ndef f(): ...", [("f", "None")]),
+        ("@lru_cache(maxsize=16, typed=True)\ndef f(): ...", [("f", "16")]),
+        ("class A:\n    @cached_property\n    def f(self): ...", [("f", "")]),
+        ("_seen: dict[str, int] = {}", [("_seen", "")]),
+        ("_seen = defaultdict(list)", [("_seen", "")]),
+        ("TABLE = {1: 2}\ndef f():\n    found = {}", []),
+        ("NOTHING: dict[str, int] = {}\nempty: Mapping[str, int] = {}", []),
+    ],
+)
+def test_the_check_for_memories_finds(text: str, expected: list[tuple[str, str]]) -> None:
+    """
+    The check knows every form of a cache, and leaves tables alone.
+    """
+    assert expected == list(memories(ast.parse(text)))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -73,3 +152,9 @@ def test_the_check_itself_finds(text: str) -> None:
     The check names every kind of impurity that it exists to find.
     """
     assert 1 == len(list(impurities(ast.parse(text))))
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in EMPTY
+    return isinstance(value, ast.Dict | ast.List) and not ast.unparse(value).strip("{}[]")

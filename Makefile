@@ -12,7 +12,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e images soak bench lock docs clean
+.PHONY: help setup check test demo e2e images soak bench lock docs manifests clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -70,8 +70,11 @@ bench: $(READY) ## measure speed and memory, as ratios within one run
 lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
 	@$(BIN)/python -m tests.unit.house lock
 
-docs: $(READY) ## write the tables of settings in docs/ anew, from the code
+docs: $(READY) ## write the tables of settings and dialects in README and docs/ anew, from the code
 	@$(BIN)/python -m tests.unit.house docs
+
+manifests: $(READY) ## write the conditions of webhook and policies in deploy/ anew, from the dialects
+	@$(BIN)/python -m tests.unit.house manifests
 
 clean: ## remove the environment and every product of the checks
 	@rm -rf .venv build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

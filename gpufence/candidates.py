@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.affinity import allows
-from gpufence.dialects.model import LARGEST_CARD
+from gpufence.dialects import ADVERTISED_AS, CARD_KEYS, is_gpu_resource
+from gpufence.dialects.mig import profile_of as mig_profile_of
+from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
 from gpufence.nodes import GpuNode, usable_cards
 from gpufence.quantity import MIB
@@ -21,13 +23,6 @@ if TYPE_CHECKING:
     from gpufence.dialects import Units
     from gpufence.pods import Pod
 
-
-_ADVERTISED_AS = {
-    names.HAMI_MEMORY: names.NVIDIA_GPU,
-    names.HAMI_PERCENTAGE: names.NVIDIA_GPU,
-    names.VOLCANO_VGPU_PERCENTAGE: names.VOLCANO_VGPU_NUMBER,
-}
-"""Parameters that only a scheduler reads: no node ever lists them, but the resource they refine."""
 
 _ZERO = ("0", 0)
 
@@ -56,7 +51,7 @@ def wanted_resources(pod: Pod) -> frozenset[str]:
     """
     Return the GPU resources of a pod under the names by which nodes advertise them.
     """
-    return frozenset([_ADVERTISED_AS.get(resource, resource) for resource in _wanted(pod)])
+    return frozenset([ADVERTISED_AS.get(resource, resource) for resource in _wanted(pod)])
 
 
 def candidate_cards(
@@ -84,7 +79,7 @@ def assigned_card(pod: Pod) -> int | None:
     """
     Return the index of the card a scheduler has assigned, once it has; None where it has not.
     """
-    for key in (names.GPUSHARE_CARD_INDEX, names.VOLCANO_CARD_INDEX):
+    for key in CARD_KEYS:
         text = pod.annotations.get(key)
         if text is not None:
             try:
@@ -117,10 +112,7 @@ def profile_of(pod: Pod) -> str:
     """
     Return the MIG profile a pod asks for; empty where it asks for cards.
     """
-    for resource in _wanted(pod):
-        if resource.startswith(names.NVIDIA_MIG_PREFIX):
-            return resource.removeprefix(names.NVIDIA_MIG_PREFIX).removesuffix(".shared")
-    return ""
+    return next(filter(None, map(mig_profile_of, _wanted(pod))), "")
 
 
 def _wanted(pod: Pod) -> Iterator[str]:
@@ -129,6 +121,5 @@ def _wanted(pod: Pod) -> Iterator[str]:
     """
     for container in pod.containers:
         for resource, value in container.limits.items():
-            known = resource in names.GPU_RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
-            if known and value not in _ZERO:
+            if is_gpu_resource(resource) and value not in _ZERO:
                 yield resource

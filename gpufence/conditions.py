@@ -1,25 +1,28 @@
 """
 The CEL text by which the API server decides which pods reach the webhook at all.
 
-Generated from names.py, so that a new dialect cannot be known to the code and unknown to the
-manifests. A pod that no condition lets through costs its creator nothing and us no request.
+Made from the dialects' specs and written into deploy/ by `make manifests`, so that no dialect is
+known to the code and unknown to the manifests. A pod that no condition lets through costs its
+creator nothing and us no request.
 """
 
 from __future__ import annotations
 
 from gpufence import names
+from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES, PREFIXES
 
 
 def uses_gpu() -> str:
     """
     Match pods that declare GPU memory in any known way, or carry an annotation of ours.
     """
-    resources = _among("k", names.GPU_RESOURCES)
-    keys = _among("k", names.KAI_KEYS)
+    resources = _among("k", GPU_RESOURCES)
+    prefixes = " || ".join(f"k.startsWith('{prefix}')" for prefix in PREFIXES)
+    keys = _among("k", ANNOTATION_KEYS)
     return (
         "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
         "c.?resources.?limits.orValue({}).exists(k, "
-        f"{resources} || k.startsWith('{names.NVIDIA_MIG_PREFIX}'))) || "
+        f"{resources} || {prefixes})) || "
         "object.metadata.?annotations.orValue({}).exists(k, "
         f"{keys} || k.startsWith('{names.PREFIX}') || k.startsWith('{names.ENV_PREFIX}'))"
     )
@@ -30,6 +33,17 @@ def no_mirror() -> str:
     Match every pod but the mirrors of static pods, which the kubelet runs as it likes.
     """
     return f"!('{names.MIRROR}' in object.metadata.?annotations.orValue({{}}))"
+
+
+def frozen() -> str:
+    """
+    Name the annotations that nobody may change once the pod exists, where its namespace is fenced.
+    """
+    return (
+        f"variables.changed.filter(k, k.startsWith('{names.PREFIX}') || "
+        f"k.startsWith('{names.ENV_PREFIX}') || "
+        f"(variables.fenced && {_among('k', ANNOTATION_KEYS)}))"
+    )
 
 
 def _among(variable: str, choices: tuple[str, ...]) -> str:

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence import names
 from gpufence.dialects import (
     Amount,
-    Claim,
     Declared,
-    Dialect,
     Sum,
     Undeclared,
     Unreadable,
     read_declaration,
 )
-from gpufence.dialects.model import WHOLE_CARD
+from gpufence.dialects.annotation import by_annotation
 from gpufence.errors import annotation_problem
 from gpufence.pods import Kind
 from gpufence.quantity import MIB, write_bytes
@@ -53,7 +51,7 @@ class Limits(NamedTuple):
     worth a warning each.
     """
 
-    dialect: Dialect
+    dialect: str
     basis: str
     limit_bytes: int | None
     parts: tuple[Part, ...]
@@ -92,28 +90,13 @@ def limits_on(
             return Unreadable(broken[0])
         if not granted or not pod.containers:
             return said
-        said = _by_annotation(pod, options)
+        said = by_annotation(pod, options)
     elif said.implied and broken and not granted:
         return Unreadable(broken[0])
     parts = _parts(pod, options, said, card_bytes, granted=granted)
     if isinstance(parts, Unreadable):
         return parts
     return _fit(pod, said, parts, options, namespace)
-
-
-def _by_annotation(pod: Pod, options: PodOptions) -> Declared:
-    """
-    Take a pod without any GPU resource at its word: the containers named, and the regular ones
-    where there is an amount for the pod.
-    """
-    shared = options.memory_bytes is not None
-    chosen = [
-        item
-        for item in pod.containers
-        if item.name in options.memory_of or (shared and item.kind is Kind.REGULAR)
-    ]
-    claims = tuple(Claim(item.name, WHOLE_CARD) for item in chosen or pod.containers)
-    return Declared(Dialect.ANNOTATION, claims, "the pod's own annotation", implied=True)
 
 
 def _parts(

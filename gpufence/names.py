@@ -1,8 +1,8 @@
 """
 Every label, annotation, resource, variable, event reason and metric of gpufence, spelled once.
 
-Each line says why the name exists. Manifests under deploy/ are checked against this module, and the
-match conditions of the webhook are generated from it (see conditions.py).
+Each line says why the name exists. Manifests under deploy/ are checked against this module; which
+dialect a resource belongs to is said in gpufence/dialects.
 """
 
 from __future__ import annotations
@@ -70,19 +70,17 @@ KAI_FRACTION: Final = "gpu-fraction"  # pod annotation: share of each card
 KAI_DEVICES: Final = "gpu-fraction-num-devices"  # pod annotation: how many cards
 KAI_CONTAINER: Final = "gpu-fraction-container-name"  # pod annotation: who; default the first
 
-GPU_RESOURCES: Final = (
-    GPUSHARE_MEMORY,
-    VOLCANO_MEMORY,
-    VOLCANO_NUMBER,
-    VOLCANO_VGPU_MEMORY,
-    VOLCANO_VGPU_PERCENTAGE,
-    VOLCANO_VGPU_NUMBER,
-    HAMI_MEMORY,
-    HAMI_PERCENTAGE,
-    NVIDIA_GPU,
-    NVIDIA_GPU_SHARED,
+# Modules of gpufence.dialects, in the order in which their declarations are read and listed
+DIALECTS: Final = (
+    "gpushare",
+    "volcano",
+    "volcano_vgpu",
+    "hami",
+    "nvidia",
+    "kai",
+    "mig",
+    "annotation",
 )
-KAI_KEYS: Final = (KAI_MEMORY, KAI_FRACTION, KAI_DEVICES, KAI_CONTAINER)
 USER_KEYS: Final = (
     MEMORY,
     PROCESSES_PER_CARD,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.cards import Card, Instance, NodeCards, read_cards
-from gpufence.dialects import Units
+from gpufence.dialects import NODE_RESOURCES, PREFIXES, Units
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.quantity import GIB, MIB, UNIT_BYTES, read_count
 from gpufence.shape import Object, as_object, as_text, as_texts, whole_number
@@ -109,7 +109,7 @@ def _near(value: int, wanted: int) -> bool:
 def _offered(allocatable: Object) -> dict[str, int]:
     offered = {}
     for resource, value in allocatable.items():
-        if resource in _NODE_RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX):
+        if resource in NODE_RESOURCES or resource.startswith(PREFIXES):
             try:
                 count = read_count(value, resource)
             except InvalidError:
@@ -117,9 +117,6 @@ def _offered(allocatable: Object) -> dict[str, int]:
             if count:
                 offered[resource] = count
     return offered
-
-
-_NODE_RESOURCES = frozenset((*names.GPU_RESOURCES, names.GPUSHARE_COUNT))
 
 
 def _said(annotation: object) -> NodeCards | None:

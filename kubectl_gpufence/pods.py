@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card, profile_of, wanted_resources
-from gpufence.dialects import Undeclared, Units, Unreadable
+from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.limits import read_limits
 from gpufence.nodes import usable_cards
@@ -245,6 +245,6 @@ def _names_gpu(annotations: Mapping[str, str]) -> bool:
     """
     Return whether annotations alone make it a pod of ours.
     """
-    return any(key == names.INJECTED or key in names.KAI_KEYS for key in annotations) or any(
+    return any(key == names.INJECTED or key in ANNOTATION_KEYS for key in annotations) or any(
         key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in annotations
     )

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import CandidateCard
-from gpufence.dialects import Dialect, Units
+from gpufence.dialects import SPECS, Units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-USUAL_SCHEDULERS = {
-    Dialect.VOLCANO: "volcano",
-    Dialect.VOLCANO_VGPU: "volcano",
-    Dialect.KAI: "kai-scheduler",
-}
+USUAL_SCHEDULERS = {spec.name: spec.scheduler for spec in SPECS if spec.scheduler}
 
 
 class Toleration(NamedTuple):
@@ -50,7 +46,7 @@ class Policy:
     """
 
     default: CandidateCard = CandidateCard(Units(), None)  # noqa: RUF009 - frozen, so shared without harm
-    scheduler_names: Mapping[Dialect, str] = field(default_factory=lambda: dict(USUAL_SCHEDULERS))
+    scheduler_names: Mapping[str, str] = field(default_factory=lambda: dict(USUAL_SCHEDULERS))
     tolerations: tuple[Toleration, ...] = ()
     reserve_override: int | None = None
     hook_source: str = ""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 from gpufence import names
 from gpufence.candidates import CandidateCard
 from gpufence.cards import read_capability
-from gpufence.dialects import Dialect, Units
+from gpufence.dialects import SPECS, Units
 from gpufence.errors import InvalidError, Problem
 from gpufence.setting_kinds import ADDRESS, choice, converted, parsed
 from gpufence.settings import UnitSettings, part, setting
 from service.logs import LEVELS
-from webhook.policy import USUAL_SCHEDULERS, Policy, Toleration
+from webhook.policy import Policy, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,14 +144,12 @@ _TOLERATIONS: Final = parsed(
 
 
 def _schedulers() -> dict[str, str]:
-    return {
-        dialect.name: USUAL_SCHEDULERS.get(dialect, names.DEFAULT_SCHEDULER) for dialect in Dialect
-    }
+    return {spec.setting: spec.scheduler or names.DEFAULT_SCHEDULER for spec in SPECS}
 
 
 def _usual_schedulers() -> str:
     named = ", ".join(
-        f"`{name}` for `{dialect.name}`" for dialect, name in USUAL_SCHEDULERS.items()
+        f"`{spec.scheduler}` for `{spec.setting}`" for spec in SPECS if spec.scheduler
     )
     return f"{named}, else `{names.DEFAULT_SCHEDULER}`"
 
@@ -192,7 +190,7 @@ class PodSettings:
         default_factory=_schedulers,
         metadata=setting(
             f"{names.SCHEDULER_PREFIX}<DIALECT>",
-            f"schedulerName for pods of {', '.join(f'`{each.name}`' for each in Dialect)} that "
+            f"schedulerName for pods of {', '.join(f'`{spec.setting}`' for spec in SPECS)} that "
             f"name none; `{names.DEFAULT_SCHEDULER}` leaves it alone",
             kind=parsed(_scheduler),
             unset=_usual_schedulers(),
@@ -215,9 +213,9 @@ class PodSettings:
         return Policy(
             default=CandidateCard(units, self.card_bytes or None, self.compute_capability),
             scheduler_names={
-                Dialect[name]: scheduler
-                for name, scheduler in self.schedulers.items()
-                if scheduler != names.DEFAULT_SCHEDULER
+                spec.name: self.schedulers[spec.setting]
+                for spec in SPECS
+                if self.schedulers[spec.setting] != names.DEFAULT_SCHEDULER
             },
             tolerations=self.tolerations,
             reserve_override=self.reserve_bytes,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpufence import names
+from gpufence.dialects import ANNOTATION_KEYS, NODE_RESOURCES, PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Named: TypeAlias = "tuple[str, JsonObject]"
 
 _FORGOTTEN: Final = frozenset({names.SITECUSTOMIZE, names.SUMMARY, names.WARNINGS})
-_FOREIGN: Final = frozenset({*names.KAI_KEYS, names.MIRROR})
+_FOREIGN: Final = frozenset({*ANNOTATION_KEYS, names.MIRROR})
 _SHARING: Final = frozenset(
     {names.GKE_CLIENTS, names.GKE_SHARING, names.GFD_REPLICAS, names.GFD_SHARING}
 )
@@ -130,11 +131,10 @@ def _sharing(labels: JsonObject) -> JsonObject:
 
 
 def _gpus(offered: JsonObject) -> JsonObject:
-    known = (*names.GPU_RESOURCES, names.GPUSHARE_COUNT)
     return {
         resource: amount
         for resource, amount in offered.items()
-        if resource in known or resource.startswith(names.NVIDIA_MIG_PREFIX)
+        if resource in NODE_RESOURCES or resource.startswith(PREFIXES)
     }
 
 

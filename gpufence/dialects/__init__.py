@@ -1,81 +1,144 @@
 """
 How each sharing system declares memory: a pod and its node's units in, a declaration out.
 
-One module for each system. A new one is a `read` function here, its resources in names.py, and rows
-in tests/data/pods.json.
+One module for each system, which ends in its `SPEC`. A new one is such a module, its keys and its
+place among `DIALECTS` in names.py, and rows in tests/data/pods.json: filters, match conditions,
+settings and tables follow from the specs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from gpufence import names
-from gpufence.dialects import gpushare, hami, kai, nvidia, volcano
-from gpufence.dialects.model import (
+from gpufence.dialects.spec import (
     Amount,
     Claim,
     Declared,
-    Dialect,
+    DialectSpec,
+    GpuRequest,
     NeverRunsError,
     Sum,
     Undeclared,
     Units,
     Unreadable,
+    two_ways,
 )
-from gpufence.errors import InvalidError, Problem
+from gpufence.errors import InvalidError
+from gpufence.quantity import read_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable
 
     from gpufence.pods import Pod
 
-    Reader = Callable[[Pod, Units], Declared | None]
-
 __all__ = [
+    "ADVERTISED_AS",
+    "ANNOTATION_KEYS",
+    "BOOKKEEPING_KEYS",
+    "CARD_KEYS",
+    "GPU_RESOURCES",
+    "NODE_RESOURCES",
+    "PREFIXES",
+    "SPECS",
     "Amount",
     "Claim",
     "Declared",
-    "Dialect",
+    "DialectSpec",
+    "GpuRequest",
     "Sum",
     "Undeclared",
     "Units",
     "Unreadable",
+    "concerns_gpufence",
+    "gpu_requests",
+    "is_gpu_resource",
     "read_declaration",
 ]
 
-_READERS = (
-    (gpushare.read, {names.GPUSHARE_MEMORY}),
-    (volcano.read_memory, {names.VOLCANO_MEMORY}),
-    (volcano.read_number, {names.VOLCANO_NUMBER}),
-    (volcano.read_vgpu, set(volcano.VGPU)),
-    (hami.read, set(hami.MEMORY)),
-    (nvidia.read_gpu, set(nvidia.GPU)),
+SPECS: Final[tuple[DialectSpec, ...]] = tuple(
+    import_module(f"{__name__}.{module}").SPEC for module in names.DIALECTS
 )
-"""Who reads which resources; KAI and MIG are known by an annotation and by a prefix."""
+"""All dialects, in the order in which their declarations are read and listed."""
+
+GPU_RESOURCES: Final = tuple(resource for spec in SPECS for resource in spec.resources)
+NODE_RESOURCES: Final = frozenset(
+    (*GPU_RESOURCES, *(figure for spec in SPECS for figure in spec.node_figures))
+)
+"""What tells about GPUs in a node's figures."""
+
+PREFIXES: Final = tuple(spec.prefix for spec in SPECS if spec.prefix)
+ANNOTATION_KEYS: Final = tuple(key for spec in SPECS for key in spec.annotation_keys)
+BOOKKEEPING_KEYS: Final = frozenset(key for spec in SPECS for key in spec.bookkeeping)
+CARD_KEYS: Final = tuple(spec.card_key for spec in SPECS if spec.card_key)
+ADVERTISED_AS: Final = {
+    resource: node for spec in SPECS for resource, node in spec.advertised_as.items()
+}
+
+_PLACES = {resource: place for place, spec in enumerate(SPECS) for resource in spec.resources}
+_REFINED = tuple(
+    frozenset(
+        other for other, spec in enumerate(SPECS) if not each.refines.isdisjoint(spec.resources)
+    )
+    for each in SPECS
+)
+_OWN_PREFIXES = (names.PREFIX, names.ENV_PREFIX)
+
+
+def is_gpu_resource(resource: str) -> bool:
+    """
+    Return whether a resource declares something about GPUs in any dialect.
+    """
+    return resource in _PLACES or resource.startswith(PREFIXES)
+
+
+def concerns_gpufence(annotations: Iterable[str]) -> bool:
+    """
+    Return whether any annotation's key is one for which the API server calls the webhook.
+    """
+    return any(key in ANNOTATION_KEYS or key.startswith(_OWN_PREFIXES) for key in annotations)
+
+
+def gpu_requests(pod: Pod) -> list[GpuRequest]:
+    """
+    Return each container that asks for GPU resources, with what it asks for.
+
+    Raises:
+        InvalidError: an amount is no whole number.
+    """
+    requests = []
+    for container in pod.containers:
+        counts = {}
+        for resource, value in container.limits.items():
+            if resource in _PLACES or resource.startswith(PREFIXES):
+                count = read_count(value, f"{container.field}.resources.limits[{resource}]")
+                if count:
+                    counts[resource] = count
+        if counts:
+            requests.append(GpuRequest(container, counts))
+    return requests
 
 
 def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadable:
     """
     Read what a pod declares about GPU memory.
 
-    Two systems in one pod are unreadable: each keeps its own books, and no limit fits both.
+    Two systems in one pod are unreadable: each keeps its own bookkeeping, and no limit fits both.
     """
     try:
-        found = [said for reader in _readers(pod) if (said := reader(pod, units)) is not None]
+        requests = gpu_requests(pod)
+        declarations = [
+            declared
+            for place in _places(pod, requests)
+            if (declared := SPECS[place].read(pod, requests, units)) is not None
+        ]
     except InvalidError as error:
         return Unreadable(error.problem, never_runs=isinstance(error, NeverRunsError))
-    if len(found) > 1:
-        systems = ", ".join(f"{said.dialect} ({said.basis})" for said in found)
-        return Unreadable(
-            Problem(
-                "resources.limits",
-                systems,
-                "are two ways to declare GPU memory in one pod",
-                "keep the one whose scheduler runs the pod",
-            )
-        )
-    if found:
-        return found[0]
+    if len(declarations) > 1:
+        return Unreadable(two_ways(declarations))
+    if declarations:
+        return declarations[0]
     if pod.has_resource_claims:
         return Undeclared(
             "it gets its devices by resource claims (DRA), which gpufence does not read"
@@ -83,12 +146,24 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
     return Undeclared("no container asks for GPU memory in a way gpufence knows")
 
 
-def _readers(pod: Pod) -> Iterator[Reader]:
-    asked = {resource for container in pod.containers for resource in container.limits}
-    for reader, resources in _READERS:
-        if not asked.isdisjoint(resources):
-            yield reader
-    if not pod.annotations.keys().isdisjoint(names.KAI_KEYS):
-        yield kai.read
-    if any(resource.startswith(names.NVIDIA_MIG_PREFIX) for resource in asked):
-        yield nvidia.read_mig
+def _places(pod: Pod, requests: list[GpuRequest]) -> list[int]:
+    """
+    Return the places of the dialects that a pod speaks, but of those that another one refines.
+    """
+    places = {_place_of(resource) for _, counts in requests for resource in counts}
+    for key in ANNOTATION_KEYS:
+        if key in pod.annotations:
+            places.add(_KEY_PLACES[key])
+    refined = {other for place in places for other in _REFINED[place]}
+    return sorted(places - refined)
+
+
+def _place_of(resource: str) -> int:
+    place = _PLACES.get(resource)
+    if place is not None:
+        return place
+    return next(place for prefix, place in _PREFIX_PLACES if resource.startswith(prefix))
+
+
+_KEY_PLACES = {key: place for place, spec in enumerate(SPECS) for key in spec.annotation_keys}
+_PREFIX_PLACES = [(spec.prefix, place) for place, spec in enumerate(SPECS) if spec.prefix]

@@ -6,57 +6,83 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.dialects.model import Claim, Declared, Dialect, Sum, Units, amount_of, requested
+from gpufence.dialects.spec import Claim, Declared, DialectSpec, Sum, amount_of
 from gpufence.errors import InvalidError, Problem
-from gpufence.names import GPUSHARE_COUNT, GPUSHARE_MEMORY
+from gpufence.names import (
+    GPUSHARE_BOOKS,
+    GPUSHARE_CARD_INDEX,
+    GPUSHARE_COUNT,
+    GPUSHARE_MEMORY,
+)
 from gpufence.pods import Kind
 from gpufence.quantity import GIB, write_bytes
 
 if TYPE_CHECKING:
-    from gpufence.pods import Pod
+    from collections.abc import Sequence
+
+    from gpufence.dialects.spec import GpuRequest, Units
+    from gpufence.pods import Container, Pod
 
 
-def read(pod: Pod, units: Units) -> Declared | None:
-    found = list(requested(pod, GPUSHARE_MEMORY))
-    if not found:
-        return None
+def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
     unit = units.gpushare_bytes
+    asking = [item for item in requests if GPUSHARE_MEMORY in item.counts]
     if unit is None:
         raise InvalidError(
             Problem(
                 GPUSHARE_MEMORY,
-                str(found[0][1][GPUSHARE_MEMORY]),
+                str(asking[0].counts[GPUSHARE_MEMORY]),
                 "has no certain unit: the node's figures fit neither GiB nor MiB",
                 f"compare its allocatable {GPUSHARE_MEMORY} and {GPUSHARE_COUNT} with its cards",
             )
         )
-    claims = tuple(
-        Claim(item.name, amount_of(item, GPUSHARE_MEMORY, count[GPUSHARE_MEMORY], unit))
-        for item, count in found
+    claims = [
+        Claim(container.name, amount_of(container, GPUSHARE_MEMORY, counts[GPUSHARE_MEMORY], unit))
+        for container, counts in asking
+    ]
+    return Declared(
+        dialect=SPEC.name,
+        claims=tuple(claims),
+        basis=f"units of {write_bytes(unit)}{'' if unit == GIB else ' (MiB node)'}",
+        sum=Sum.REGULAR,
+        notes=_notes([item.container for item in asking]),
     )
+
+
+def _notes(containers: Sequence[Container]) -> tuple[Problem, ...]:
+    """
+    Name what gpushare does not do for a pod, though it looks as if it would.
+    """
     notes = []
-    if len(claims) > 1:
+    if len(containers) > 1:
         notes.append(
             Problem(
                 GPUSHARE_MEMORY,
-                ", ".join(claim.container for claim in claims),
+                ", ".join(item.name for item in containers),
                 "is asked for by several containers, which gpushare starts on one-card nodes only",
                 "ask for it in one container",
             )
         )
-    if any(item.kind is not Kind.REGULAR for item, _ in found):
+    early = [item.name for item in containers if item.kind is not Kind.REGULAR]
+    if early:
         notes.append(
             Problem(
                 GPUSHARE_MEMORY,
-                ", ".join(item.name for item, _ in found if item.kind is not Kind.REGULAR),
+                ", ".join(early),
                 "is asked for by an init container, which gpushare does not count",
                 "ask for it in a regular container",
             )
         )
-    return Declared(
-        dialect=Dialect.GPUSHARE,
-        claims=claims,
-        basis=f"units of {write_bytes(unit)}{'' if unit == GIB else ' (MiB node)'}",
-        sum=Sum.REGULAR,
-        notes=tuple(notes),
-    )
+    return tuple(notes)
+
+
+SPEC = DialectSpec(
+    name="gpushare",
+    system="Aliyun gpushare",
+    unit="GiB or MiB: told from the node's allocatable and NVML",
+    read=read,
+    resources=(GPUSHARE_MEMORY,),
+    bookkeeping=GPUSHARE_BOOKS,
+    card_key=GPUSHARE_CARD_INDEX,
+    node_figures=(GPUSHARE_COUNT,),
+)

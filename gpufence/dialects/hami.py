@@ -6,47 +6,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.dialects.model import (
+from gpufence.dialects.spec import (
     WHOLE_CARD,
     Amount,
     Claim,
     Declared,
-    Dialect,
-    Units,
+    DialectSpec,
     amount_of,
     percentage,
-    requested,
 )
 from gpufence.names import HAMI_MEMORY, HAMI_PERCENTAGE, NVIDIA_GPU
 from gpufence.quantity import MIB
 
 if TYPE_CHECKING:
-    from gpufence.pods import Container, Pod
+    from collections.abc import Sequence
+
+    from gpufence.dialects.spec import GpuRequest, Units
+    from gpufence.pods import Pod
 
 
-MEMORY = (HAMI_MEMORY, HAMI_PERCENTAGE)
-
-
-def speaks(pod: Pod) -> bool:
+def read(_: Pod, requests: Sequence[GpuRequest], __: Units) -> Declared:
     """
-    Tell whether any container asks for HAMi's memory, which gives `nvidia.com/gpu` its meaning.
+    Read amounts on each card; beside them, `nvidia.com/gpu` is how many cards, or a whole one.
     """
-    return any(True for _ in requested(pod, *MEMORY))
+    claims = [
+        Claim(item.container.name, _amount(item), item.counts.get(NVIDIA_GPU, 1))
+        for item in requests
+        if not item.counts.keys().isdisjoint(_COUNTED)
+    ]
+    return Declared(SPEC.name, tuple(claims), "MiB on each card", library_caps=SPEC.library_caps)
 
 
-def read(pod: Pod, _: Units) -> Declared | None:
-    if not speaks(pod):
-        return None
-    claims = tuple(
-        Claim(item.name, _amount(item, count), count.get(NVIDIA_GPU, 1))
-        for item, count in requested(pod, *MEMORY, NVIDIA_GPU)
-    )
-    return Declared(Dialect.HAMI, claims, "MiB on each card", library_caps=True)
-
-
-def _amount(container: Container, count: dict[str, int]) -> Amount:
-    if HAMI_MEMORY in count:
-        return amount_of(container, HAMI_MEMORY, count[HAMI_MEMORY], MIB)
-    if HAMI_PERCENTAGE in count:
-        return percentage(container, HAMI_PERCENTAGE, count[HAMI_PERCENTAGE])
+def _amount(request: GpuRequest) -> Amount:
+    container, counts = request
+    if HAMI_MEMORY in counts:
+        return amount_of(container, HAMI_MEMORY, counts[HAMI_MEMORY], MIB)
+    if HAMI_PERCENTAGE in counts:
+        return percentage(container, HAMI_PERCENTAGE, counts[HAMI_PERCENTAGE])
     return WHOLE_CARD
+
+
+_COUNTED = (HAMI_MEMORY, HAMI_PERCENTAGE, NVIDIA_GPU)
+
+SPEC = DialectSpec(
+    name="hami",
+    system="HAMi",
+    unit="MiB, or percent, of each card",
+    read=read,
+    resources=(HAMI_MEMORY, HAMI_PERCENTAGE),
+    refines=frozenset({NVIDIA_GPU}),
+    advertised_as={HAMI_MEMORY: NVIDIA_GPU, HAMI_PERCENTAGE: NVIDIA_GPU},
+    library_caps=True,
+)

@@ -4,17 +4,15 @@ KAI: the pod annotations `gpu-memory` (bare MiB) or `gpu-fraction`, for one cont
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from gpufence.dialects.model import (
+from gpufence.dialects.spec import (
     LARGEST_CARD,
     Amount,
     Claim,
     Declared,
-    Dialect,
+    DialectSpec,
     NeverRunsError,
-    Units,
 )
 from gpufence.errors import InvalidError, annotation_problem
 from gpufence.names import KAI_CONTAINER, KAI_DEVICES, KAI_FRACTION, KAI_MEMORY
@@ -23,13 +21,15 @@ from gpufence.quantity import MIB
 from gpufence.shape import whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpufence.dialects.spec import GpuRequest, Units
     from gpufence.pods import Pod
 
-_FRACTION = re.compile(r"0?\.([0-9]{1,18})")
-_FIELD = "metadata.annotations[{}]"
+_MOST_DECIMALS = 18
 
 
-def read(pod: Pod, _: Units) -> Declared | None:
+def read(pod: Pod, _: Sequence[GpuRequest], __: Units) -> Declared | None:
     memory, fraction = pod.annotations.get(KAI_MEMORY), pod.annotations.get(KAI_FRACTION)
     if memory is None and fraction is None:
         return None
@@ -44,7 +44,7 @@ def read(pod: Pod, _: Units) -> Declared | None:
         )
     amount = _memory(memory) if memory is not None else _fraction(fraction or "")
     basis = "MiB on each card" if memory is not None else "a share of each card"
-    return Declared(Dialect.KAI, (Claim(_container(pod), amount, _devices(pod)),), basis)
+    return Declared(SPEC.name, (Claim(_container(pod), amount, _devices(pod)),), basis)
 
 
 def _memory(text: str) -> Amount:
@@ -63,8 +63,9 @@ def _memory(text: str) -> Amount:
 
 
 def _fraction(text: str) -> Amount:
-    match = _FRACTION.fullmatch(text)
-    if match is None or not int(match[1]):
+    whole, dot, decimals = text.partition(".")
+    plain = decimals.isascii() and decimals.isdigit() and len(decimals) <= _MOST_DECIMALS
+    if whole not in ("", "0") or not dot or not plain or not int(decimals):
         raise NeverRunsError(
             annotation_problem(
                 KAI_FRACTION,
@@ -73,12 +74,12 @@ def _fraction(text: str) -> Amount:
                 'write a decimal such as "0.25"',
             )
         )
-    return Amount(share=(int(match[1]), 10 ** len(match[1])))
+    return Amount(share=(int(decimals), 10 ** len(decimals)))
 
 
 def _devices(pod: Pod) -> int:
     text = pod.annotations.get(KAI_DEVICES, "1")
-    return whole_number(text, _FIELD.format(KAI_DEVICES), most=1024)
+    return whole_number(text, f"metadata.annotations[{KAI_DEVICES}]", most=1024)
 
 
 def _container(pod: Pod) -> str:
@@ -99,3 +100,13 @@ def _container(pod: Pod) -> str:
             f"write one of {', '.join(item.name for item in pod.containers)}",
         )
     )
+
+
+SPEC = DialectSpec(
+    name="kai",
+    system="KAI",
+    unit="MiB, or a share, of each card",
+    read=read,
+    annotation_keys=(KAI_MEMORY, KAI_FRACTION, KAI_DEVICES, KAI_CONTAINER),
+    scheduler="kai-scheduler",
+)

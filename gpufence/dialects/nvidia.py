@@ -1,89 +1,44 @@
 """
-NVIDIA's device plugin and GKE: whole cards, shares of a card without an amount, and MIG slices.
+NVIDIA's device plugin and GKE: whole cards, and shares of a card without an amount.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.dialects import hami
-from gpufence.dialects.model import (
-    WHOLE_CARD,
-    Amount,
-    Claim,
-    Declared,
-    Dialect,
-    Units,
-    requested,
-)
-from gpufence.errors import InvalidError, Problem
-from gpufence.names import (
-    GKE_CLIENTS,
-    GKE_SHARING,
-    NVIDIA_GPU,
-    NVIDIA_GPU_SHARED,
-    NVIDIA_MIG_PREFIX,
-)
+from gpufence.dialects.spec import WHOLE_CARD, Amount, Claim, Declared, DialectSpec
+from gpufence.names import GKE_CLIENTS, GKE_SHARING, MEMORY, NVIDIA_GPU, NVIDIA_GPU_SHARED
 from gpufence.shape import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from gpufence.dialects.spec import GpuRequest, Units
     from gpufence.pods import Pod
 
 
-GPU = (NVIDIA_GPU, NVIDIA_GPU_SHARED)
-
-
-def read_gpu(pod: Pod, units: Units) -> Declared | None:
+def read(pod: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
     """
     Read `nvidia.com/gpu`: the card itself, or the share that its node's settings imply.
     """
-    found = list(requested(pod, *GPU))
-    if not found or hami.speaks(pod):
-        return None
     selected, driver_caps = sharing_of(pod.node_selector)
     clients = selected or units.clients or 1
+    counts = [
+        (container.name, asked.get(NVIDIA_GPU, 0) + asked.get(NVIDIA_GPU_SHARED, 0))
+        for container, asked in requests
+    ]
     if clients == 1:
-        basis = "whole cards"
-        claims = tuple(Claim(item.name, WHOLE_CARD, sum(count.values())) for item, count in found)
-    else:
-        basis = f"a card shared by {clients}"
-        claims = tuple(
-            Claim(item.name, Amount(share=(min(sum(count.values()), clients), clients)))
-            for item, count in found
-        )
-    caps = clients > 1 and (driver_caps or units.driver_caps)
-    return Declared(Dialect.NVIDIA, claims, basis, library_caps=caps, implied=True)
-
-
-def read_mig(pod: Pod, _: Units) -> Declared | None:
-    """
-    Read MIG slices: the instance is the card, and hardware fences it.
-    """
-    profiles = {
-        resource
-        for item in pod.containers
-        for resource in item.limits
-        if resource.startswith(NVIDIA_MIG_PREFIX)
-    }
-    found = list(requested(pod, *sorted(profiles)))
-    if not found:
-        return None
-    asked = {resource for _, count in found for resource in count}
-    if len(asked) > 1:
-        raise InvalidError(
-            Problem(
-                "resources.limits",
-                ", ".join(sorted(asked)),
-                "are MIG slices of several sizes in one pod",
-                "ask for one profile in each pod",
-            )
-        )
-    claims = tuple(Claim(item.name, WHOLE_CARD, sum(count.values())) for item, count in found)
-    profile = asked.pop().removeprefix(NVIDIA_MIG_PREFIX).removesuffix(".shared")
+        claims = [Claim(name, WHOLE_CARD, count) for name, count in counts if count]
+        return Declared(SPEC.name, tuple(claims), "whole cards", implied=True)
+    claims = [
+        Claim(name, Amount(share=(min(count, clients), clients))) for name, count in counts if count
+    ]
     return Declared(
-        Dialect.MIG, claims, f"MIG instances of {profile}", implied=True, profile=profile
+        SPEC.name,
+        tuple(claims),
+        f"a card shared by {clients}",
+        library_caps=driver_caps or units.driver_caps,
+        implied=True,
     )
 
 
@@ -97,3 +52,12 @@ def sharing_of(labels: Mapping[str, str]) -> tuple[int | None, bool]:
     text = labels.get(GKE_CLIENTS)
     clients = whole_number(text, f"nodeSelector[{GKE_CLIENTS}]") if text is not None else None
     return clients, strategy == "mps"
+
+
+SPEC = DialectSpec(
+    name="nvidia",
+    system="NVIDIA time-slicing, GKE time-sharing",
+    unit=f"a card or a share of one; its amount by `{MEMORY}`, else card / clients, reported only",
+    read=read,
+    resources=(NVIDIA_GPU, NVIDIA_GPU_SHARED),
+)

@@ -1,52 +1,51 @@
 """
-Volcano: counted memory (`volcano.sh/gpu-memory`) and capped vGPUs (`volcano.sh/vgpu-memory`).
+Volcano's GPU share: counted memory (`volcano.sh/gpu-memory`), or whole cards.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.dialects.model import (
+from gpufence.dialects.spec import (
     WHOLE_CARD,
-    Amount,
     Claim,
     Declared,
-    Dialect,
+    DialectSpec,
     Sum,
-    Units,
     amount_of,
-    percentage,
-    requested,
+    two_ways,
 )
-from gpufence.errors import Problem
-from gpufence.names import (
-    VOLCANO_MEMORY,
-    VOLCANO_NUMBER,
-    VOLCANO_VGPU_MEMORY,
-    VOLCANO_VGPU_NUMBER,
-    VOLCANO_VGPU_PERCENTAGE,
-)
+from gpufence.errors import InvalidError, Problem
+from gpufence.names import VOLCANO_BOOKS, VOLCANO_CARD_INDEX, VOLCANO_MEMORY, VOLCANO_NUMBER
 from gpufence.quantity import MIB
 
 if TYPE_CHECKING:
-    from gpufence.pods import Container, Pod
+    from collections.abc import Sequence
+
+    from gpufence.dialects.spec import GpuRequest, Units
+    from gpufence.pods import Pod
 
 
-VGPU = (VOLCANO_VGPU_MEMORY, VOLCANO_VGPU_PERCENTAGE, VOLCANO_VGPU_NUMBER)
-
-
-def read_memory(pod: Pod, units: Units) -> Declared | None:
+def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
     """
-    Read counted memory: nothing caps it, one card for each pod.
+    Read shares of one card, or whole cards: both in one pod would be two ways to declare memory.
+    """
+    memory = [item for item in requests if VOLCANO_MEMORY in item.counts]
+    number = [item for item in requests if VOLCANO_NUMBER in item.counts]
+    if memory and number:
+        raise InvalidError(two_ways([_shares(memory, units), _whole_cards(number)]))
+    return _shares(memory, units) if memory else _whole_cards(number)
+
+
+def _shares(requests: Sequence[GpuRequest], units: Units) -> Declared:
+    """
+    Nothing caps counted memory; one card for each pod.
     """
     unit = MIB * units.volcano_factor
-    found = list(requested(pod, VOLCANO_MEMORY))
-    if not found:
-        return None
-    claims = tuple(
-        Claim(item.name, amount_of(item, VOLCANO_MEMORY, count[VOLCANO_MEMORY], unit))
-        for item, count in found
-    )
+    claims = [
+        Claim(container.name, amount_of(container, VOLCANO_MEMORY, counts[VOLCANO_MEMORY], unit))
+        for container, counts in requests
+    ]
     notes: tuple[Problem, ...] = ()
     if len(claims) > 1:
         notes = (
@@ -58,45 +57,31 @@ def read_memory(pod: Pod, units: Units) -> Declared | None:
             ),
         )
     return Declared(
-        dialect=Dialect.VOLCANO,
-        claims=claims,
+        dialect=SPEC.name,
+        claims=tuple(claims),
         basis=f"units of {units.volcano_factor} MiB",
         sum=Sum.LARGEST_INIT,
         notes=notes,
     )
 
 
-def read_number(pod: Pod, _: Units) -> Declared | None:
+def _whole_cards(requests: Sequence[GpuRequest]) -> Declared:
     """
-    Read whole cards: nobody shares them, so the limit is the card.
+    Nobody shares a whole card, so the limit is the card.
     """
-    claims = tuple(
-        Claim(item.name, WHOLE_CARD, count[VOLCANO_NUMBER])
-        for item, count in requested(pod, VOLCANO_NUMBER)
-    )
-    if not claims:
-        return None
-    return Declared(Dialect.VOLCANO, claims, "whole cards", implied=True)
+    claims = [
+        Claim(container.name, WHOLE_CARD, counts[VOLCANO_NUMBER]) for container, counts in requests
+    ]
+    return Declared(SPEC.name, tuple(claims), "whole cards", implied=True)
 
 
-def read_vgpu(pod: Pod, units: Units) -> Declared | None:
-    """
-    Read vGPUs, whose library caps the container and shows it the cap as the card's total.
-    """
-    claims = tuple(
-        Claim(item.name, _vgpu_amount(item, count, units), count.get(VOLCANO_VGPU_NUMBER, 1))
-        for item, count in requested(pod, *VGPU)
-    )
-    if not claims:
-        return None
-    basis = f"units of {units.volcano_factor} MiB for each vGPU"
-    return Declared(Dialect.VOLCANO_VGPU, claims, basis, library_caps=True)
-
-
-def _vgpu_amount(container: Container, count: dict[str, int], units: Units) -> Amount:
-    if VOLCANO_VGPU_MEMORY in count:
-        unit = MIB * units.volcano_factor
-        return amount_of(container, VOLCANO_VGPU_MEMORY, count[VOLCANO_VGPU_MEMORY], unit)
-    if VOLCANO_VGPU_PERCENTAGE in count:
-        return percentage(container, VOLCANO_VGPU_PERCENTAGE, count[VOLCANO_VGPU_PERCENTAGE])
-    return WHOLE_CARD
+SPEC = DialectSpec(
+    name="volcano",
+    system="Volcano GPU share",
+    unit="MiB times the plugin's factor, or whole cards",
+    read=read,
+    resources=(VOLCANO_MEMORY, VOLCANO_NUMBER),
+    scheduler="volcano",
+    bookkeeping=VOLCANO_BOOKS,
+    card_key=VOLCANO_CARD_INDEX,
+)

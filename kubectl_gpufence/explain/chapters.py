@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.dialects import ANNOTATION_KEYS, is_gpu_resource
 from gpufence.errors import shown
 from gpufence.text import duration, printable
 from kubectl_gpufence.explain.advice import to_do, what_will_be
@@ -75,13 +76,15 @@ def _declared(story: PodStory) -> Iterator[str]:
     """
     for container in story.pod.pod.containers:
         requests = [
-            f"{value} {key}" for key, value in sorted(container.limits.items()) if _is_gpu(key)
+            f"{value} {key}"
+            for key, value in sorted(container.limits.items())
+            if is_gpu_resource(key)
         ]
         if requests:
             yield f"{container.kind} {container.name} asks for {', '.join(requests)}"
     for key, value in sorted(story.pod.annotations.items()):
         ours = key in names.USER_KEYS or key.startswith(names.MEMORY_OF_CONTAINER)
-        if ours or key in names.KAI_KEYS:
+        if ours or key in ANNOTATION_KEYS:
             yield f"annotation {key}: {shown(value)}"
     plan = story.pod.recorded.plan
     for key, value in sorted(({} if plan is None else plan.namespace).items()):
@@ -106,10 +109,6 @@ def _limits(story: PodStory) -> Iterator[str]:
     for use in () if story.row is None else story.row.uses:
         if use.limit_bytes is not None and use.limit_bytes != story.pod.limit_bytes:
             yield f"its agent enforces {readable(use.limit_bytes)} on card {use.card}"
-
-
-def _is_gpu(resource: str) -> bool:
-    return resource in names.GPU_RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
 
 
 def _measured(story: PodStory, display: Display) -> Iterator[str]:

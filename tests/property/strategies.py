@@ -9,9 +9,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gpufence import names
+from gpufence.dialects import GPU_RESOURCES
 from gpufence.quantity import GIB, MIB
 
-RESOURCES = (*names.GPU_RESOURCES, f"{names.NVIDIA_MIG_PREFIX}1g.5gb")
+RESOURCES = (*GPU_RESOURCES, f"{names.NVIDIA_MIG_PREFIX}1g.5gb")
 CONTAINERS = ("a", "b", "c", "d")
 
 noise = st.text(max_size=12)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import wanted_resources
+from gpufence.dialects import concerns_gpufence
 from gpufence.shape import as_object
-from webhook.rewrite.notes import names_us, scheduler_books, words_for
+from webhook.rewrite.notes import scheduler_books, words_for
 from webhook.rewrite.question import (
     Question,
     annotations_of,
@@ -62,7 +63,7 @@ def concerns_us(pod: Pod) -> bool:
     """
     Tell whether a pod is one for which the API server calls the webhook.
     """
-    return bool(wanted_resources(pod)) or names_us(pod.annotations)
+    return bool(wanted_resources(pod)) or concerns_gpufence(pod.annotations)
 
 
 def enter(pod: Pod, namespace: Mapping[str, str]) -> Entry:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.annotations import defaults_from, read_pod_options
+from gpufence.dialects import BOOKKEEPING_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from gpufence.errors import Problem
     from webhook.operations import Patch
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 250 * 1024
 """The API server takes 256 KiB on one object; the rest is for whoever comes after us."""
 
-_BOOKS = frozenset((*names.GPUSHARE_BOOKS, *names.VOLCANO_BOOKS))
-_FORGEABLE = _BOOKS.union(names.WRITTEN_KEYS)
+_FORGEABLE = BOOKKEEPING_KEYS.union(names.WRITTEN_KEYS)
 _WIDEST = 4  # bytes of one character
 _PATH = ("metadata", "annotations")
 
@@ -29,16 +29,6 @@ def is_forged(key: str) -> bool:
     Tell whether only schedulers, device plugins or gpufence itself may write a key.
     """
     return key in _FORGEABLE or key.startswith(names.ENV_PREFIX)
-
-
-def names_us(annotations: Iterable[str]) -> bool:
-    """
-    Tell whether any key is one for which the API server calls the webhook.
-    """
-    return any(
-        key.startswith((names.PREFIX, names.ENV_PREFIX)) or key in names.KAI_KEYS
-        for key in annotations
-    )
 
 
 def words_for(
@@ -59,7 +49,11 @@ def scheduler_books(annotations: Mapping[str, str]) -> list[str]:
     """
     Return the keys by which a pod would meddle with a scheduler's books.
     """
-    return [] if _BOOKS.isdisjoint(annotations) else sorted(_BOOKS & annotations.keys())
+    return (
+        []
+        if BOOKKEEPING_KEYS.isdisjoint(annotations)
+        else sorted(BOOKKEEPING_KEYS & annotations.keys())
+    )
 
 
 def settle_annotations(patch: Patch, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.candidates import assigned_card, profile_of
+from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, is_gpu_resource
 from gpufence.nodes import usable_cards
 from gpufence.pods import Container, Pod, phases_of
 from gpufence.quantity import write_mebibytes
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
 Pairs = tuple[tuple[str, str], ...]
 
-_RESOURCES = frozenset(names.GPU_RESOURCES)
-_KEYS = frozenset((*names.KAI_KEYS, names.GPUSHARE_CARD_INDEX, names.VOLCANO_CARD_INDEX))
+_KEYS = frozenset((*ANNOTATION_KEYS, *CARD_KEYS))
 _WRITTEN = frozenset(names.WRITTEN_KEYS)
 _NAMESPACE_KEYS = (names.MAX_MEMORY, names.IMPLIED_LIMITS)
 
@@ -127,6 +127,6 @@ def _gpu_limits(limits: Object) -> Pairs:
         [
             (resource, value if type(value) is str else repr(value))
             for resource, value in limits.items()
-            if resource in _RESOURCES or resource.startswith(names.NVIDIA_MIG_PREFIX)
+            if is_gpu_resource(resource)
         ]
     )

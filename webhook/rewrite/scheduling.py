@@ -13,14 +13,13 @@ from webhook.operations import Shared
 from webhook.policy import CARD_TAINT, Policy, Toleration
 
 if TYPE_CHECKING:
-    from gpufence.dialects import Dialect
     from gpufence.shape import Object
     from webhook.operations import Patch
 
 _UNCHOSEN = (None, "", names.DEFAULT_SCHEDULER)
 
 
-def schedule(patch: Patch, policy: Policy, dialect: Dialect, *, card_taint: bool) -> None:
+def schedule(patch: Patch, policy: Policy, dialect: str, *, card_taint: bool) -> None:
     """
     Name the dialect's scheduler where the pod leaves it to the default, and tolerate what the
     operator says, and what GPU nodes are tainted with.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
-from gpufence.dialects import Dialect, Unreadable
-from gpufence.dialects.model import requested
+from gpufence.dialects import Unreadable, annotation, gpu_requests
 from gpufence.mode import Mode
 from webhook.frameworks.ask import How
 from webhook.rewrite import sentences
@@ -49,7 +48,7 @@ class Terms:
     why_not: str = ""
 
     @property
-    def dialect(self) -> Dialect | None:
+    def dialect(self) -> str | None:
         return None if self.reach is None else self.reach.limits.dialect
 
 
@@ -73,8 +72,8 @@ def read_terms(question: Question) -> Terms:
             hard=sentences.hard_problems(wishes, None),
             soft=sentences.about(wishes, words, reach, fenced=fenced),
             parts={part.container: part for part in reach.limits.parts},
-            card_taint=reach.limits.dialect is not Dialect.ANNOTATION
-            and not any(requested(pod, names.NVIDIA_GPU)),
+            card_taint=reach.limits.dialect != annotation.SPEC.name
+            and not any(names.NVIDIA_GPU in item.counts for item in gpu_requests(pod)),
         )
     return _without_limit(question, wishes, reach)
 

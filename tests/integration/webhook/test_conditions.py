@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpufence import names
+from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES
 from tests.support import objects
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def sidecar() -> dict[str, Any]:
 
 
 ASKED: dict[str, dict[str, Any]] = {
-    **{resource: limited(resource) for resource in names.GPU_RESOURCES},
-    **{key: marked(key) for key in names.KAI_KEYS},
+    **{resource: limited(resource) for resource in GPU_RESOURCES},
+    **{key: marked(key) for key in ANNOTATION_KEYS},
     "mig": limited("nvidia.com/mig-1g.5gb"),
     "mig with media": limited("nvidia.com/mig-1g.10gb.me"),
     "gpu in an init container": with_init({names.GPUSHARE_MEMORY: "1"}),

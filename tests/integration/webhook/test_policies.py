@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from gpufence import names
+from gpufence.dialects import ANNOTATION_KEYS
 from kube import (
     Client,
     ClientSettings,
@@ -78,7 +79,7 @@ def fenced(policies: WebhookSite) -> Iterator[str]:
     """
     with policies.namespace("cap") as name:
         item = objects.pod("marked")
-        item["metadata"]["annotations"] = dict.fromkeys((*FROZEN, *names.KAI_KEYS, *FREE), "old")
+        item["metadata"]["annotations"] = dict.fromkeys((*FROZEN, *ANNOTATION_KEYS, *FREE), "old")
         policies.create(name, item)
         policies.bind(name, policies.pod(name, "marked"), NODE)
         policies.create(name, objects.pod("plain"))
@@ -208,7 +209,7 @@ def test_a_namespace_that_is_wrong_already_can_be_mended(policies: WebhookSite) 
 
 @pytest.mark.parametrize("part", ["", "status"])
 @pytest.mark.parametrize("value", ["new", None], ids=["changed", "removed"])
-@pytest.mark.parametrize("key", [*FROZEN, *names.KAI_KEYS])
+@pytest.mark.parametrize("key", [*FROZEN, *ANNOTATION_KEYS])
 def test_a_frozen_key_cannot_be_touched(
     policies: WebhookSite, fenced: str, key: str, value: str | None, part: str
 ) -> None:
@@ -219,7 +220,7 @@ def test_a_frozen_key_cannot_be_touched(
 
 
 @pytest.mark.parametrize("part", ["", "status"])
-@pytest.mark.parametrize("key", [*FROZEN, *names.KAI_KEYS])
+@pytest.mark.parametrize("key", [*FROZEN, *ANNOTATION_KEYS])
 def test_a_frozen_key_cannot_be_added(
     policies: WebhookSite, fenced: str, key: str, part: str
 ) -> None:
@@ -241,7 +242,7 @@ def test_other_annotations_stay_free(
     assert _changes(policies.admin, fenced, "marked", key, value, part)
 
 
-@pytest.mark.parametrize("key", names.KAI_KEYS)
+@pytest.mark.parametrize("key", ANNOTATION_KEYS)
 def test_kai_keys_are_free_where_no_mode_is(policies: WebhookSite, key: str) -> None:
     """
     A namespace that has not opted in is not touched, not even by a policy.

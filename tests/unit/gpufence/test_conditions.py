@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 
 from gpufence import names
-from gpufence.conditions import no_mirror, uses_gpu
+from gpufence.conditions import frozen, no_mirror, uses_gpu
+from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES
 
 
 def test_every_known_resource_and_key_lets_a_pod_through() -> None:
@@ -17,8 +18,8 @@ def test_every_known_resource_and_key_lets_a_pod_through() -> None:
     quoted = set(re.findall(r"'([^']*)'", uses_gpu()))
 
     assert {
-        *names.GPU_RESOURCES,
-        *names.KAI_KEYS,
+        *GPU_RESOURCES,
+        *ANNOTATION_KEYS,
         names.NVIDIA_MIG_PREFIX,
         names.PREFIX,
         names.ENV_PREFIX,
@@ -51,3 +52,12 @@ def test_mirrors_of_static_pods_are_kept_away() -> None:
         "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
         == no_mirror()
     )
+
+
+def test_annotations_that_decide_are_frozen() -> None:
+    """
+    Ours cannot change once a pod exists, and a dialect's cannot where its namespace is fenced.
+    """
+    quoted = set(re.findall(r"'([^']*)'", frozen()))
+
+    assert {names.PREFIX, names.ENV_PREFIX, *ANNOTATION_KEYS} == quoted

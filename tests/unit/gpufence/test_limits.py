@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from gpufence import names
-from gpufence.dialects import Dialect, Undeclared
+from gpufence.dialects import Undeclared
 from gpufence.limits import Limits, Part
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import container, gpushare, pod, sidecar
@@ -21,7 +21,7 @@ def test_a_declared_amount_is_the_limit() -> None:
     A pod with one GPU container has that container's limit, enforced.
     """
     assert Limits(
-        dialect=Dialect.GPUSHARE,
+        dialect="gpushare",
         basis="units of 1Gi",
         limit_bytes=3 * GIB,
         parts=(Part("main", 3 * GIB, 1),),
@@ -71,7 +71,7 @@ def test_the_annotation_stands_alone_where_no_resource_is_asked_for() -> None:
     found = limits(pod(container("a"), container("b"), annotations={names.MEMORY: "6Gi"}))
 
     assert {"": 6, "a": 3, "b": 3} == gibibytes(found)
-    assert (Dialect.ANNOTATION, True) == (found.dialect, found.enforced)
+    assert ("annotation", True) == (found.dialect, found.enforced)
 
 
 def test_a_key_for_one_container_speaks_of_that_container_only() -> None:

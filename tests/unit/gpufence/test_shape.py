@@ -17,6 +17,7 @@ from gpufence.shape import (
     as_object,
     as_text,
     as_texts,
+    escape_pointer,
     objects,
     read_versioned,
     texts,
@@ -187,3 +188,10 @@ def test_json_that_is_no_object_is_refused() -> None:
     """
     with pytest.raises(InvalidError, match="is not an object"):
         read_versioned("[1]", "field", 1)
+
+
+def test_a_pointers_token_is_escaped() -> None:
+    """
+    A slash in a key does not lead deeper into the object.
+    """
+    assert "gpufence.io~1plan~0" == escape_pointer("gpufence.io/plan~")

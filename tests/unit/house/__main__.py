@@ -1,7 +1,8 @@
 """
 Chores of the Makefile: `lock` renews requirements/, `coverage` holds the figures to the rules,
 `figures` prints the size of the tree and of its two walks, `walks` counts those for their test,
-`docs` writes the tables of settings into the pages.
+`docs` writes the tables of settings and dialects into the pages, `manifests` the conditions of the
+webhook and its policies into deploy/.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.support.sources import ROOT, files_of_tests, product_files, pure_files, shown
+from tests.unit.house.conditions import CONDITIONED, with_conditions
 from tests.unit.house.pages import PAGES, with_tables
 from tests.unit.house.walks import RECORDED, walks
 
@@ -87,10 +89,19 @@ def _lines(path: Path) -> int:
 
 def docs() -> int:
     """
-    Write every table of settings anew, from the code.
+    Write every generated table anew, from the code.
     """
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+def manifests() -> int:
+    """
+    Write every condition anew that follows from the dialects.
+    """
+    for path in CONDITIONED:
+        path.write_text(with_conditions(path.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 
@@ -100,6 +111,7 @@ CHORES = {
     "figures": figures,
     "walks": print_walks,
     "docs": docs,
+    "manifests": manifests,
 }
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """
-The pages with tables that are written from the code: settings, each text of which stands once.
+The pages with tables that are written from the code: settings and dialects, each text of which
+stands once.
 
-A table stands between two comments, of which the first names the dataclasses it has the rows of.
+A table stands between two comments, of which the first names what it has the rows of.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
+from gpufence.dialects import SPECS, DialectSpec
 from gpufence.settings import markdown_table
 from tests.support.sources import ROOT
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_CAPPED = "; its own library caps, gpufence measures and checks that it bites"
 _TABLE = re.compile(
     r"(?P<begin><!-- table of (?P<names>[^>]*) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL
 )
@@ -28,12 +31,27 @@ def with_tables(page: str) -> str:
 
 
 def _rows(listed: str) -> str:
-    tables = [markdown_table(_settings(name)) for name in listed.split(", ")]
+    tables = [_table(name) for name in listed.split(", ")]
     heads, *bodies = (table.splitlines() for table in tables)
     return "\n".join(heads + [row for body in bodies for row in body[2:]])
 
 
-def _settings(name: str) -> type:
+def _table(name: str) -> str:
     module, _, attribute = name.partition(":")
-    settings: type = getattr(import_module(module), attribute)
-    return settings
+    found = getattr(import_module(module), attribute)
+    return _dialects(found) if found is SPECS else markdown_table(found)
+
+
+def _dialects(specs: tuple[DialectSpec, ...]) -> str:
+    rows = [
+        f"| {spec.system} | {asked_with} | {spec.unit}{_CAPPED if spec.library_caps else ''} |"
+        for spec in specs
+        if (asked_with := _asked_with(spec))
+    ]
+    return "\n".join(["| system | asked for with | unit |", "|---|---|---|", *rows])
+
+
+def _asked_with(spec: DialectSpec) -> str:
+    prefixes = [f"{spec.prefix}*"] if spec.prefix else []
+    quoted = [f"`{name}`" for name in (*spec.resources, *prefixes, *spec.annotation_keys)]
+    return f"{'annotations ' if spec.annotation_keys else ''}{', '.join(quoted)}"

@@ -13,7 +13,7 @@ import pytest
 from tests.support.sources import imported_by, is_pure, module_name, pure_files, shown, tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 FORBIDDEN_MODULES = frozenset(
     {
@@ -24,6 +24,7 @@ FORBIDDEN_MODULES = frozenset(
         *("tempfile", "threading", "time", "urllib", "uuid", "warnings"),
     }
 )
+EXCUSED = {"gpufence/dialects/__init__.py": {"importlib"}}  # loads its own modules by their names
 HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
 CACHES = {
     "webhook.frameworks.figures.smallest": 4096,
@@ -54,7 +55,7 @@ EMPTY = frozenset({"dict", "list", "set", "defaultdict", "OrderedDict", "WeakKey
 FORBIDDEN_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile", "__import__"})
 
 
-def impurities(tree: ast.AST) -> Iterator[str]:
+def impurities(tree: ast.AST, excused: Collection[str] = ()) -> Iterator[str]:
     """
     Yield what makes a module impure, each with its line.
     """
@@ -62,7 +63,7 @@ def impurities(tree: ast.AST) -> Iterator[str]:
         for name in imported_by(node):
             root = name.split(".")[0]
             ours = is_pure(name) or is_pure(root)
-            if name in HARMLESS_MODULES or ours:
+            if name in HARMLESS_MODULES or name in excused or ours:
                 continue
             if root not in sys.stdlib_module_names or root in FORBIDDEN_MODULES:
                 yield f"line {getattr(node, 'lineno', 0)}: imports {name}"
@@ -77,7 +78,11 @@ def test_pure_modules_are_pure() -> None:
     """
     A module that promises to be pure imports nothing that could read or change the world.
     """
-    found = [f"{shown(path)} {text}" for path in pure_files() for text in impurities(tree_of(path))]
+    found = [
+        f"{shown(path)} {text}"
+        for path in pure_files()
+        for text in impurities(tree_of(path), EXCUSED.get(shown(path), set()))
+    ]
 
     assert [] == found
 

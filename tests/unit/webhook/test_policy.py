@@ -7,7 +7,6 @@ from __future__ import annotations
 import pytest
 
 from gpufence import names
-from gpufence.dialects import Dialect
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
 from gpufence.settings import read_settings
@@ -49,8 +48,8 @@ def test_a_dialects_scheduler_can_be_set_and_unset() -> None:
     """
     policy = read(GPUFENCE_SCHEDULER_GPUSHARE="mine", GPUFENCE_SCHEDULER_KAI="default-scheduler")
 
-    assert "mine" == policy.scheduler_names[Dialect.GPUSHARE]
-    assert Dialect.KAI not in policy.scheduler_names
+    assert "mine" == policy.scheduler_names["gpushare"]
+    assert "kai" not in policy.scheduler_names
 
 
 def test_tolerations_are_read() -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from gpufence import names
-from gpufence.dialects import Dialect
 from gpufence.mode import Mode
 from tests.support.builders import container, pod
 from tests.support.rewriting import POLICY, rewritten
@@ -90,7 +89,7 @@ def test_the_operators_tolerations_are_added() -> None:
     policy = replace(
         POLICY,
         tolerations=(Toleration("team", "ml", "NoSchedule"), Toleration("spot", "yes")),
-        scheduler_names={Dialect.NVIDIA: "gpu-scheduler"},
+        scheduler_names={"nvidia": "gpu-scheduler"},
     )
     own = {"key": "team", "value": "ml", "effect": "NoSchedule"}
     result, _ = rewritten(pod(container(**GPU), tolerations=[own]), policy=policy)

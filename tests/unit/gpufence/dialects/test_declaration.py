@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpufence import names
-from gpufence.dialects import Amount, Undeclared
+from gpufence.dialects import GPU_RESOURCES, Amount, Undeclared
 from gpufence.quantity import GIB
 from tests.support.builders import container, gpushare, pod
 from tests.unit.gpufence.dialects.declared import said, unreadable
@@ -67,7 +66,7 @@ def test_a_count_that_cannot_be_read_is_unreadable(resource: str, value: str) ->
     assert value == found.problem.value
 
 
-@pytest.mark.parametrize("resource", [*names.GPU_RESOURCES, "nvidia.com/mig-1g.5gb"])
+@pytest.mark.parametrize("resource", [*GPU_RESOURCES, "nvidia.com/mig-1g.5gb"])
 def test_zero_asks_for_nothing(resource: str) -> None:
     """
     A limit of zero declares nothing, as it reserves nothing.

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpufence.dialects import Dialect
 from gpufence.quantity import MIB
 from tests.support.builders import T4_BYTES, container, pod
 from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
@@ -32,7 +31,7 @@ def test_memory_is_per_card(limits: dict[str, str], claim: tuple[int, int]) -> N
     found = declared(pod(container(**limits)))
 
     assert {"main": claim} == amounts(found)
-    assert (Dialect.HAMI, True, False) == (found.dialect, found.library_caps, found.implied)
+    assert ("hami", True, False) == (found.dialect, found.library_caps, found.implied)
 
 
 def test_a_container_without_memory_has_the_card() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpufence.dialects import Dialect, Undeclared
+from gpufence.dialects import Undeclared
 from gpufence.quantity import MIB
 from tests.support.builders import T4_BYTES, container, pod
 from tests.unit.gpufence.dialects.declared import amounts, declared, said, unreadable
@@ -34,7 +34,7 @@ def test_memory_or_fraction_holds_on_each_card(
     found = declared(pod(container(), annotations=annotations))
 
     assert {"main": claim} == amounts(found)
-    assert (Dialect.KAI, basis) == (found.dialect, found.basis)
+    assert ("kai", basis) == (found.dialect, found.basis)
     assert not found.library_caps
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpufence.dialects import Dialect, Units
+from gpufence.dialects import Units
 from tests.support.builders import T4_BYTES, container, pod
 from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
 
@@ -22,7 +22,7 @@ def test_whole_cards_imply_the_card() -> None:
     found = declared(pod(container(**{GPU: "2"})))
 
     assert {"main": (T4_BYTES, 2)} == amounts(found)
-    assert (Dialect.NVIDIA, "whole cards", True, False) == (
+    assert ("nvidia", "whole cards", True, False) == (
         found.dialect,
         found.basis,
         found.implied,
@@ -103,7 +103,7 @@ def test_a_mig_instance_is_the_card(resource: str) -> None:
     found = declared(pod(container(**{resource: "1"})))
 
     assert [("main", 1)] == [(claim.container, claim.cards) for claim in found.claims]
-    assert (Dialect.MIG, "1g.5gb", True) == (found.dialect, found.profile, found.implied)
+    assert ("mig", "1g.5gb", True) == (found.dialect, found.profile, found.implied)
 
 
 def test_slices_of_two_sizes_are_unreadable() -> None:
@@ -117,3 +117,14 @@ def test_slices_of_two_sizes_are_unreadable() -> None:
         'resources.limits: "nvidia.com/mig-1g.5gb, nvidia.com/mig-2g.10gb" are MIG slices of '
         "several sizes in one pod; ask for one profile in each pod"
     ) == found.problem.sentence
+
+
+def test_slices_beside_whole_cards_are_two_ways() -> None:
+    """
+    A container with a slice and one with a card are counted by different resources.
+    """
+    slices, whole = container("a", **{"nvidia.com/mig-1g.5gb": "1"}), container("b", **{GPU: "1"})
+
+    assert "nvidia (whole cards), mig (MIG instances of 1g.5gb)" == (
+        unreadable(pod(slices, whole)).problem.value
+    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpufence.dialects import Dialect, Sum, Units
+from gpufence.dialects import Sum, Units
 from gpufence.quantity import MIB
 from tests.support.builders import T4_BYTES, container, pod
 from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
@@ -25,7 +25,7 @@ def test_counted_memory_is_mebibytes_times_the_factor(factor: int, size: int) ->
     found = declared(pod(container(**{MEMORY: "400"})), Units(volcano_factor=factor))
 
     assert {"main": (size, 1)} == amounts(found)
-    assert (Dialect.VOLCANO, Sum.LARGEST_INIT) == (found.dialect, found.sum)
+    assert ("volcano", Sum.LARGEST_INIT) == (found.dialect, found.sum)
     assert f"units of {factor} MiB" == found.basis
     assert () == found.notes
 
@@ -71,7 +71,7 @@ def test_vgpus_say_memory_percentage_or_nothing(
     found = declared(pod(container(**limits)), Units(volcano_factor=10))
 
     assert {"main": claim} == amounts(found)
-    assert (Dialect.VOLCANO_VGPU, True) == (found.dialect, found.library_caps)
+    assert ("volcano-vgpu", True) == (found.dialect, found.library_caps)
     assert not found.implied
 
 

@@ -1,37 +1,23 @@
 """
-What a dialect can say about a pod, and the small words they all use.
+What a sharing system is to gpufence, and what it can say about a pod.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
-from gpufence.quantity import GIB, read_count
+from gpufence.quantity import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpufence.pods import Container, Pod
 
 LARGEST_CARD = 4096 * GIB
 """No card holds more: a declared amount above it is a mistaken unit, and the pod never starts."""
-
-
-class Dialect(StrEnum):
-    """
-    The sharing systems gpufence understands, by the name users see.
-    """
-
-    GPUSHARE = "gpushare"
-    VOLCANO = "volcano"
-    VOLCANO_VGPU = "volcano-vgpu"
-    HAMI = "hami"
-    KAI = "kai"
-    NVIDIA = "nvidia"
-    MIG = "mig"
-    ANNOTATION = "annotation"  # no resource at all, only gpufence.io/memory
 
 
 class Sum(StrEnum):
@@ -97,7 +83,7 @@ class Declared(NamedTuple):
     card's total: there gpufence injects nothing.
     """
 
-    dialect: Dialect
+    dialect: str
     claims: tuple[Claim, ...]
     basis: str
     sum: Sum = Sum.KUBERNETES
@@ -124,28 +110,57 @@ class Unreadable(NamedTuple):
     never_runs: bool = False
 
 
+class GpuRequest(NamedTuple):
+    """
+    A container with the GPU resources it asks for; zero counts as not asked for.
+    """
+
+    container: Container
+    counts: Mapping[str, int]
+
+
+class DialectSpec(NamedTuple):
+    """
+    All that gpufence has to know of one sharing system, in one place.
+
+    `name` is what plans, tables and settings call it. Its pods are known by `resources`, by the
+    beginning of a resource's name (`prefix`) or by `annotation_keys`; `read` makes a declaration of
+    them, or None where there is no amount after all. `refines` are resources of other dialects that
+    mean something else beside its own, and `advertised_as` names the resource under which nodes
+    list one that only the scheduler reads.
+
+    `bookkeeping` are the annotations that its scheduler and device plugin write on pods, `card_key`
+    the one of them with the index of the assigned card, and `node_figures` what else its nodes list
+    that tells the unit. `system` and `unit` are for the documentation.
+    """
+
+    name: str
+    system: str
+    unit: str
+    read: Callable[[Pod, Sequence[GpuRequest], Units], Declared | None]
+    resources: tuple[str, ...] = ()
+    prefix: str = ""
+    annotation_keys: tuple[str, ...] = ()
+    refines: frozenset[str] = frozenset()
+    advertised_as: Mapping[str, str] = MappingProxyType({})
+    scheduler: str = ""
+    library_caps: bool = False
+    bookkeeping: tuple[str, ...] = ()
+    card_key: str = ""
+    node_figures: tuple[str, ...] = ()
+
+    @property
+    def setting(self) -> str:
+        """
+        Return the name as the variables of settings have it: VOLCANO_VGPU.
+        """
+        return self.name.upper().replace("-", "_")
+
+
 class NeverRunsError(InvalidError):
     """
     Raised for a declaration that no node can ever satisfy.
     """
-
-
-def requested(pod: Pod, *resources: str) -> Iterator[tuple[Container, dict[str, int]]]:
-    """
-    Yield each container that asks for any of the resources, with the counts it asks for.
-
-    Zero counts as not asked for, as it does to Kubernetes.
-    """
-    for container in pod.containers:
-        asked = [resource for resource in resources if resource in container.limits]
-        if asked:
-            field = f"{container.field}.resources.limits"
-            counts = {
-                item: read_count(container.limits[item], f"{field}[{item}]") for item in asked
-            }
-            wanted = {item: count for item, count in counts.items() if count}
-            if wanted:
-                yield container, wanted
 
 
 def amount_of(container: Container, resource: str, units: int, unit_bytes: int) -> Amount:
@@ -178,4 +193,16 @@ def percentage(container: Container, resource: str, percent: int) -> Amount:
             "is more than a whole card",
             "write a percentage from 1 to 100",
         )
+    )
+
+
+def two_ways(declarations: Sequence[Declared]) -> Problem:
+    """
+    Name what a pod declares in more than one way: each system keeps its own bookkeeping.
+    """
+    return Problem(
+        "resources.limits",
+        ", ".join(f"{each.dialect} ({each.basis})" for each in declarations),
+        "are two ways to declare GPU memory in one pod",
+        "keep the one whose scheduler runs the pod",
     )

@@ -24,36 +24,28 @@ from kubectl_gpufence.table import (
     wrapped,
 )
 from kubectl_gpufence.top.cards import card_lines, cards_table
+from kubectl_gpufence.top.pods import PodLine, card_index, held_on_card
 from kubectl_gpufence.verdicts import verdict
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from gpufence.snapshot import PodRow, ProcessRow, Snapshot, UseRow
+    from gpufence.snapshot import PodRow, ProcessRow, Snapshot
     from kubectl_gpufence.ask import ClusterReader
     from kubectl_gpufence.output import Output
     from kubectl_gpufence.scene import NodeAgent
     from kubectl_gpufence.table import Display
 
 
-class _PodUse(NamedTuple):
+class ListedProcess(NamedTuple):
     """
-    A pod on one card, or on none.
-    """
-
-    pod: PodRow
-    use: UseRow | None
-
-
-class _ProcessUse(NamedTuple):
-    """
-    A process on a card and the pod it belongs to, if any.
+    A process on a card and whose it is.
     """
 
     card: str
     process: ProcessRow
-    pod: PodRow | None
+    whose: Cell
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
@@ -131,53 +123,56 @@ def _age(snapshot: Snapshot) -> str:
 
 
 def _pods_table(snapshot: Snapshot, display: Display) -> list[str]:
-    rows = [_PodUse(pod, use) for pod in snapshot.pods for use in pod.uses or (None,)]
-    columns: list[Column[_PodUse]] = [
-        Column("POD", lambda row: f"{row.pod.namespace}/{row.pod.name}", shrinks=True),
-        Column("MODE", lambda row: row.pod.mode or NOT_THERE),
-        Column(
-            "CARD", lambda row: _index(snapshot, row.use.card) if row.use else NOT_THERE, right=True
-        ),
-        Column("LIMIT", lambda row: allowed(row.use.limit_bytes if row.use else None), right=True),
-        Column(
-            "TOLD", lambda row: allowed(row.use.allowance_bytes if row.use else None), right=True
-        ),
-        Column("USED", lambda row: held(row.use.used_bytes) if row.use else NOT_THERE, right=True),
+    lines = [
+        PodLine(
+            snapshot.node, None, pod, use, snapshot, "terminating" if pod.terminating else "idle"
+        )
+        for pod in snapshot.pods
+        for use in pod.uses or (None,)
+    ]
+    columns: list[Column[PodLine]] = [
+        Column("POD", lambda line: f"{line.namespace}/{line.name}", shrinks=True),
+        Column("MODE", lambda line: line.mode or NOT_THERE),
+        Column("CARD", card_index, right=True),
+        Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
+        Column("TOLD", lambda line: allowed(line.told_bytes), right=True),
+        Column("USED", held_on_card, right=True),
         Column("VERDICT", _verdict),
     ]
-    return table(columns, rows, display)
+    return table(columns, lines, display)
 
 
 def _processes_table(snapshot: Snapshot, display: Display) -> list[str]:
     rows = [
         *(
-            _ProcessUse(use.card, process, pod)
+            ListedProcess(use.card, process, _of_pod(pod, process))
             for pod in snapshot.pods
             for use in pod.uses
             for process in use.processes
         ),
-        *(_ProcessUse(row.card, row.process, None) for row in snapshot.nobody),
+        *(ListedProcess(row.card, row.process, _of_nobody(row.process)) for row in snapshot.nobody),
     ]
-    columns: list[Column[_ProcessUse]] = [
+    columns: list[Column[ListedProcess]] = [
         Column("CARD", lambda row: _index(snapshot, row.card), right=True),
         Column("PID", lambda row: str(row.process.pid), right=True),
         Column("USED", lambda row: held(row.process.used_bytes), right=True),
-        Column("WHOSE", _whose, shrinks=True),
+        Column("WHOSE", lambda row: row.whose, shrinks=True),
     ]
     return table(columns, rows, display)
 
 
-def _verdict(row: _PodUse) -> Cell:
-    if row.use is None:
-        return Cell("terminating" if row.pod.terminating else "idle", Tone.FAINT)
-    return verdict(row.pod, row.use)
+def _verdict(line: PodLine) -> Cell:
+    if line.row is None or line.use is None:
+        return Cell(line.state, Tone.FAINT)
+    return verdict(line.row, line.use)
 
 
-def _whose(row: _ProcessUse) -> Cell:
-    if row.pod is None:
-        command = row.process.command or "unknown command"
-        return Cell(f"nobody's: {command}", Tone.WARN)
-    return Cell(f"{row.pod.namespace}/{row.pod.name} {row.process.container}".strip())
+def _of_pod(pod: PodRow, process: ProcessRow) -> Cell:
+    return Cell(f"{pod.namespace}/{pod.name} {process.container}".strip())
+
+
+def _of_nobody(process: ProcessRow) -> Cell:
+    return Cell(f"nobody's: {process.command or 'unknown command'}", Tone.WARN)
 
 
 def _index(snapshot: Snapshot, uuid: str) -> str:

@@ -117,13 +117,6 @@ class SeenPod:
         containers = () if plan is None else plan.containers.values()
         return any(item.done is Done.PLANNED for one in containers for item in one.settings)
 
-    @property
-    def exact(self) -> bool:
-        """
-        Return whether the values are those of the pod's own node.
-        """
-        return names.NODE in self.annotations
-
 
 def see_pod(raw: Object, node: GpuNode | None, namespace: Mapping[str, str] = _NOTHING) -> SeenPod:
     """

@@ -40,26 +40,17 @@ _CSV: Final = (
 
 class OwnerLine(NamedTuple):
     """
-    One owner on all nodes. `limit_bytes` is the largest of its latest limits: on cards of different
-    sizes a share of the card differs.
+    One owner on all nodes, its rows summed up in one. The limit is the largest of its latest ones:
+    on cards of different sizes a share of the card differs.
     """
 
-    namespace: str
-    kind: str
-    name: str
+    row: OwnerRow
     nodes: int
-    limit_bytes: int | None
-    peak_bytes: int
-    over_seconds: float
-    processes: int
-    injected: bool
-    pods: int
-    evictions: int
     reserve_bytes: int
 
     @property
     def title(self) -> str:
-        return f"{self.kind}/{self.name}"
+        return f"{self.row.kind}/{self.row.name}"
 
     @property
     def full(self) -> bool:
@@ -67,27 +58,28 @@ class OwnerLine(NamedTuple):
         Return whether the peak is what the frameworks were told to take: then it says nothing about
         what they need.
         """
-        if not self.injected or self.limit_bytes is None:
+        limit = self.row.limit_bytes
+        if not self.row.injected or limit is None:
             return False
-        count = max(self.processes, 1)
-        may = allowance(self.limit_bytes, self.limit_bytes, ShareTerms(self.reserve_bytes, count))
-        return self.peak_bytes * 100 >= may.bytes * count * _FULL_PERCENT
+        count = max(self.row.processes, 1)
+        may = allowance(limit, limit, ShareTerms(self.reserve_bytes, count))
+        return self.row.peak_bytes * 100 >= may.bytes * count * _FULL_PERCENT
 
     @property
     def suggested_bytes(self) -> int | None:
         """
         Return a limit under which the peak would fit with a tenth to spare; None without a peak.
         """
-        if not self.peak_bytes:
+        if not self.row.peak_bytes:
             return None
-        return suggested_limit(self.peak_bytes, self.processes, self.reserve_bytes)
+        return suggested_limit(self.row.peak_bytes, self.row.processes, self.reserve_bytes)
 
     @property
     def remark(self) -> str:
         """
         Return what keeps the suggestion from being one.
         """
-        doubts = (("not injected", not self.injected), ("at its cap", self.full))
+        doubts = (("not injected", not self.row.injected), ("at its cap", self.full))
         return ", ".join(text for text, applies in doubts if applies)
 
 
@@ -109,14 +101,17 @@ def owner_lines(scene: Scene, namespace: str) -> list[OwnerLine]:
     """
     Return the owners of a namespace, or of all, those longest over their limits first.
     """
-    rows: dict[tuple[str, str, str], list[tuple[OwnerRow, int]]] = {}
+    rows: dict[tuple[str, str, str], list[OwnerRow]] = {}
+    reserves: dict[tuple[str, str, str], int] = {}
     for node, snapshot in scene.snapshots.items():
         reserve = _reserve(scene.nodes.get(node))
         for row in snapshot.owners:
             if namespace in ("", row.namespace):
-                rows.setdefault((row.namespace, row.kind, row.name), []).append((row, reserve))
-    lines = [_line(of_owner) for of_owner in rows.values()]
-    return sorted(lines, key=lambda line: (-line.over_seconds, line.namespace, line.title))
+                owner = row.namespace, row.kind, row.name
+                rows.setdefault(owner, []).append(row)
+                reserves[owner] = max(reserve, reserves.get(owner, 0))
+    lines = [_line(of_owner, reserves[owner]) for owner, of_owner in rows.items()]
+    return sorted(lines, key=lambda line: (-line.row.over_seconds, line.row.namespace, line.title))
 
 
 def since(scene: Scene) -> tuple[str, str]:
@@ -129,13 +124,13 @@ def since(scene: Scene) -> tuple[str, str]:
 
 def owners_table(lines: Sequence[OwnerLine], display: Display, *, namespaces: bool) -> list[str]:
     columns: list[Column[OwnerLine]] = [
-        Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
+        Column("NAMESPACE", lambda line: line.row.namespace, shrinks=True),
         Column("OWNER", lambda line: line.title, shrinks=True),
-        Column("PODS", lambda line: str(line.pods), right=True),
-        Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
+        Column("PODS", lambda line: str(line.row.pods), right=True),
+        Column("LIMIT", lambda line: allowed(line.row.limit_bytes), right=True),
         Column("PEAK", _peak, right=True),
         Column("OVER", _over, right=True),
-        Column("PROCS", lambda line: str(line.processes), right=True),
+        Column("PROCS", lambda line: str(line.row.processes), right=True),
         Column("EVICTED", _evicted, right=True),
         Column("SUGGESTED", _suggested, right=True),
         Column("REMARK", lambda line: Cell(line.remark, Tone.WARN)),
@@ -153,39 +148,34 @@ def owners_csv(lines: Sequence[OwnerLine]) -> list[str]:
 
 def owner_json(line: OwnerLine) -> dict[str, object]:
     return {
-        "namespace": line.namespace,
-        "kind": line.kind,
-        "name": line.name,
+        "namespace": line.row.namespace,
+        "kind": line.row.kind,
+        "name": line.row.name,
         "nodes": line.nodes,
-        "pods": line.pods,
-        "limit": exact(line.limit_bytes),
-        "peak": exact(line.peak_bytes),
-        "over_seconds": round(line.over_seconds, 3),
-        "processes": line.processes,
-        "injected": line.injected,
-        "evictions": line.evictions,
+        "pods": line.row.pods,
+        "limit": exact(line.row.limit_bytes),
+        "peak": exact(line.row.peak_bytes),
+        "over_seconds": round(line.row.over_seconds, 3),
+        "processes": line.row.processes,
+        "injected": line.row.injected,
+        "evictions": line.row.evictions,
         "suggested": exact(line.suggested_bytes),
         "remark": line.remark,
     }
 
 
-def _line(rows: list[tuple[OwnerRow, int]]) -> OwnerLine:
-    first = rows[0][0]
-    limits = (row.limit_bytes for row, _ in rows)
-    return OwnerLine(
-        namespace=first.namespace,
-        kind=first.kind,
-        name=first.name,
-        nodes=len(rows),
-        limit_bytes=max((limit for limit in limits if limit is not None), default=None),
-        peak_bytes=max(row.peak_bytes for row, _ in rows),
-        over_seconds=sum(row.over_seconds for row, _ in rows),
-        processes=max(row.processes for row, _ in rows),
-        injected=all(row.injected for row, _ in rows),
-        pods=sum(row.pods for row, _ in rows),
-        evictions=sum(row.evictions for row, _ in rows),
-        reserve_bytes=max(reserve for _, reserve in rows),
+def _line(rows: list[OwnerRow], reserve_bytes: int) -> OwnerLine:
+    limits = (row.limit_bytes for row in rows if row.limit_bytes is not None)
+    row = rows[0]._replace(
+        limit_bytes=max(limits, default=None),
+        peak_bytes=max(row.peak_bytes for row in rows),
+        over_seconds=sum(row.over_seconds for row in rows),
+        processes=max(row.processes for row in rows),
+        injected=all(row.injected for row in rows),
+        pods=sum(row.pods for row in rows),
+        evictions=sum(row.evictions for row in rows),
     )
+    return OwnerLine(row, len(rows), reserve_bytes)
 
 
 def _reserve(node: SeenNode | None) -> int:
@@ -199,16 +189,16 @@ def _reserve(node: SeenNode | None) -> int:
 
 
 def _peak(line: OwnerLine) -> Cell:
-    above = line.limit_bytes is not None and line.peak_bytes > line.limit_bytes
-    return Cell(held(line.peak_bytes), Tone.BAD if above else Tone.PLAIN)
+    above = line.row.limit_bytes is not None and line.row.peak_bytes > line.row.limit_bytes
+    return Cell(held(line.row.peak_bytes), Tone.BAD if above else Tone.PLAIN)
 
 
 def _over(line: OwnerLine) -> str:
-    return duration(line.over_seconds) if line.over_seconds else NOT_THERE
+    return duration(line.row.over_seconds) if line.row.over_seconds else NOT_THERE
 
 
 def _evicted(line: OwnerLine) -> Cell:
-    return Cell(str(line.evictions), Tone.BAD if line.evictions else Tone.PLAIN)
+    return Cell(str(line.row.evictions), Tone.BAD if line.row.evictions else Tone.PLAIN)
 
 
 def _suggested(line: OwnerLine) -> Cell:

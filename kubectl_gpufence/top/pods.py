@@ -131,10 +131,10 @@ def pods_table(
         Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
         Column("POD", lambda line: line.name, shrinks=True),
         Column("NODE", lambda line: line.node or NOT_THERE, shrinks=True),
-        Column("CARD", _index, right=True),
+        Column("CARD", card_index, right=True),
         Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
         Column("TOLD", _told, right=True),
-        Column("USED", lambda line: held(line.used_bytes) if line.use else NOT_THERE, right=True),
+        Column("USED", held_on_card, right=True),
         Column(
             "SHARE",
             lambda line: (
@@ -181,6 +181,16 @@ def pod_json(line: PodLine) -> dict[str, object]:
     }
 
 
+def card_index(line: PodLine) -> str:
+    if line.use is None:
+        return NOT_THERE
+    return UNKNOWN if line.card is None else str(line.card.index)
+
+
+def held_on_card(line: PodLine) -> str:
+    return NOT_THERE if line.use is None else held(line.use.used_bytes)
+
+
 def _of_pod(pod: SeenPod, scene: Scene) -> Iterator[PodLine]:
     agent = scene.agents.get(pod.node)
     snapshot = None if agent is None else agent.snapshot
@@ -209,12 +219,6 @@ def _rank(line: PodLine) -> tuple[bool, float, str, str, str]:
     used, limit = line.used_bytes, line.limit_bytes
     share = used / limit if used is not None and limit else 0.0
     return used is None, -share, line.namespace, line.name, line.uuid
-
-
-def _index(line: PodLine) -> str:
-    if line.use is None:
-        return NOT_THERE
-    return UNKNOWN if line.card is None else str(line.card.index)
 
 
 def _told(line: PodLine) -> Cell:

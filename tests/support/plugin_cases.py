@@ -15,7 +15,7 @@ from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import NobodyRow, ProcessRow
-from kubectl_gpufence.doctor.findings import examine, findings_lines
+from kubectl_gpufence.doctor import examine, findings_lines
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import AgentEvent, PodStory
 from kubectl_gpufence.inspect import inspection

@@ -4,13 +4,19 @@ The doctor's findings, and how they are told.
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+import trustme
+
 from gpufence.findings import Level
 from gpufence.mode import Mode
-from kubectl_gpufence.doctor.findings import examine, findings_json, findings_lines, is_wrong
+from kubectl_gpufence.doctor import examine, findings_json, findings_lines, is_wrong
 from kubectl_gpufence.doctor.installation import LabelledNamespace, MaybeHidden
+from kubectl_gpufence.doctor.read import metric, validity
 from kubectl_gpufence.table import Display
 from tests.support import sick
 from tests.support.plugin import seen_node
@@ -125,3 +131,46 @@ def test_a_cluster_without_nodes_or_pods_has_nothing_to_say_of_them() -> None:
 
     assert "1 in mode cap" in said(installation)
     assert "gpu-1: odd" in said(installation)
+
+
+def bundle(*pems: bytes) -> str:
+    return base64.b64encode(b"".join(pems)).decode()
+
+
+def test_each_ca_of_a_bundle_has_its_time() -> None:
+    """
+    From when to when is read of every CA that a caBundle holds; an empty one holds none.
+    """
+    first, second = trustme.CA(), trustme.CA(organization_name="another")
+    times = validity(bundle(first.cert_pem.bytes(), second.cert_pem.bytes()))
+
+    assert times is not None
+    assert 2 == len(times)
+    assert all(since < dt.datetime.now(dt.UTC).timestamp() < until for since, until in times)
+    assert () == validity("")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "%%%",
+        bundle(b"\xff\xfe"),
+        bundle(b"no certificate"),
+        bundle(trustme.CA().issue_cert("example.test").cert_chain_pems[0].bytes()),
+    ],
+    ids=["no base64", "no text", "no PEM", "no CA"],
+)
+def test_what_is_no_bundle_cannot_be_read(text: str) -> None:
+    """
+    Whatever somebody pasted there, if only a server's certificate, the doctor says it is none.
+    """
+    assert None is validity(text)
+
+
+def test_a_metric_is_found_by_its_whole_name() -> None:
+    """
+    Neither a longer name nor one with labels is taken for it, nor what is no number.
+    """
+    page = '# HELP x Something.\nx 12.5\nxy 1\nbad much\nlabelled{a="b"} 3\n'
+
+    assert [12.5, None, None] == [metric(page, name) for name in ("x", "bad", "labelled")]

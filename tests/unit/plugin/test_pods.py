@@ -11,8 +11,7 @@ from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from kubectl_gpufence.doctor.installation import read_labelled
-from kubectl_gpufence.explain.story import AgentEvent, read_events
-from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.pods import annotations_of, is_ready, node_of, see_pod, status_port
 from kubectl_gpufence.scene import by_node, named, see_node, silent_notes
 from tests.support.builders import container, gpushare, pod
 from tests.support.plugin import agent, raw_node, raw_pod, seen_node, seen_pod, snapshot
@@ -142,32 +141,6 @@ def test_each_reason_for_silence_is_told_once() -> None:
     assert "a, b" == named(["b", "a"])
 
 
-def test_events_of_agents_are_told_in_order() -> None:
-    """
-    Other reasons are left out; newer forms of events are read too.
-    """
-    found = read_events(
-        [
-            {"reason": names.EVICTED, "eventTime": "2026-01-02T00:00:02Z", "message": "out"},
-            {"reason": "Pulled", "message": "image"},
-            {
-                "reason": names.LIMIT_EXCEEDED,
-                "lastTimestamp": "2026-01-02T00:00:01Z",
-                "count": 4,
-                "message": "over",
-            },
-            {"reason": names.UNDECLARED},
-        ]
-    )
-
-    assert (
-        AgentEvent("", names.UNDECLARED, 1, ""),
-        AgentEvent("2026-01-02T00:00:01Z", names.LIMIT_EXCEEDED, 4, "over"),
-        AgentEvent("2026-01-02T00:00:02Z", names.EVICTED, 1, "out"),
-    ) == found
-    assert "at some time GPUMemoryUndeclared: " == found[0].sentence
-
-
 def test_a_namespace_is_known_by_its_label() -> None:
     """
     A namespace without the label has no mode; a wrong value is kept to be told.
@@ -176,3 +149,19 @@ def test_a_namespace_is_known_by_its_label() -> None:
 
     assert ("a", "Cap") == (read_labelled(raw).name, read_labelled(raw).mode)
     assert None is read_labelled({"metadata": {"name": "b"}}).mode
+
+
+def test_an_agents_pod_says_where_and_how_it_is_asked() -> None:
+    """
+    Its node, whether it is ready, and its status port, which has a usual number.
+    """
+    port = {"name": "status", "containerPort": 9000}
+    ready = {"type": "Ready", "status": "True"}
+    raw = {
+        "spec": {"nodeName": "gpu-1", "containers": [{"ports": [{"name": "other"}, port]}]},
+        "status": {"conditions": [ready]},
+    }
+
+    assert ("gpu-1", True, 9000) == (node_of(raw), is_ready(raw), status_port(raw))
+    assert ("", False, 8080) == (node_of({}), is_ready({}), status_port({}))
+    assert {"a": "b"} == annotations_of({"metadata": {"annotations": {"a": "b"}}})

@@ -1,5 +1,5 @@
 """
-Suggested limits.
+Suggested limits, and what a report says of its owners.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from gpufence.quantity import GIB, MIB
 from gpufence.share import ShareTerms, allowance
-from kubectl_gpufence.report.owners import OwnerLine, suggested_limit
+from kubectl_gpufence.report.owners import OwnerLine, owner_json, owner_lines, since
+from kubectl_gpufence.report.owners import suggested_limit as suggested
+from tests.support.plugin import owner_row, scene
+from tests.support.plugin_cases import reported
 
 
 @pytest.mark.parametrize(
@@ -21,7 +24,7 @@ def test_a_suggestion_is_the_share_rule_backwards(peak: int, processes: int, lim
     """
     The peak and a tenth, less the contexts, is seven tenths of what is suggested.
     """
-    assert limit == suggested_limit(peak, processes, 512 * MIB)
+    assert limit == suggested(peak, processes, 512 * MIB)
 
 
 @given(
@@ -36,7 +39,7 @@ def test_what_was_measured_fits_under_the_suggestion(
     Told its share of the suggested limit, a workload could hold its peak once more.
     """
     count = max(processes, 1)
-    limit = suggested_limit(peak, processes, reserve)
+    limit = suggested(peak, processes, reserve)
     may = allowance(limit, limit, ShareTerms(reserve, count))
 
     assert limit >= peak
@@ -48,19 +51,21 @@ def test_a_peak_at_the_cap_is_marked() -> None:
     """
     A framework that took all it was told to says nothing about its need.
     """
-    owner = OwnerLine(
-        namespace="a",
-        kind="Job",
-        name="b",
-        nodes=1,
-        limit_bytes=3 * GIB,
-        peak_bytes=2150 * MIB,
-        over_seconds=0.0,
-        processes=1,
-        injected=True,
-        pods=1,
-        evictions=0,
-        reserve_bytes=512 * MIB,
-    )
+    assert OwnerLine(owner_row(peak_bytes=2150 * MIB), 1, 512 * MIB).full
 
-    assert owner.full
+
+def test_reports_name_their_time() -> None:
+    """
+    Whoever reads a peak knows since when it counts.
+    """
+    assert ("2026-01-02T00:00:00Z", "2026-01-02T02:00:00Z") == since(reported())
+    assert ("", "") == since(scene())
+
+
+def test_without_a_peak_nothing_is_suggested() -> None:
+    """
+    An owner that held nothing gets null, not a limit of zero.
+    """
+    items = {item["name"]: item for item in map(owner_json, owner_lines(reported(), ""))}
+
+    assert (4, None) == (items["greedy"]["pods"], items["idle"]["suggested"])

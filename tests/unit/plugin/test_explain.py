@@ -1,0 +1,207 @@
+"""
+What the stories of the golden files leave open: rare states, words of other versions, doubts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent.model.decision import Outcome
+from gpufence import names
+from gpufence.annotations import Headroom
+from gpufence.quantity import GIB, MIB
+from kubectl_gpufence.explain.advice import what_will_be
+from kubectl_gpufence.explain.chapters import explanation
+from kubectl_gpufence.explain.injected import ShareFigures, formula
+from kubectl_gpufence.explain.story import AgentEvent, PodStory, read_events
+from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.table import Display
+from kubectl_gpufence.verdicts import VERDICTS, verdict, what_follows
+from tests.support.builders import container, gpushare
+from tests.support.plugin import agent, pod_row, raw_pod, seen_pod, snapshot, use_row
+from tests.support.plugin_cases import explained
+
+if TYPE_CHECKING:
+    from kubectl_gpufence.pods import SeenPod
+
+
+def test_every_verdict_of_this_versions_agent_is_known() -> None:
+    """
+    The plugin has a meaning for each word an agent may say, and for none besides.
+    """
+    assert {str(item) for item in Outcome} | {""} == set(VERDICTS)
+
+
+@pytest.mark.parametrize("outcome", sorted(VERDICTS))
+def test_every_word_of_the_agent_has_a_meaning(outcome: str) -> None:
+    """
+    Each outcome is a short word in tables and a sentence in stories.
+    """
+    use = use_row(outcome=outcome)
+
+    assert verdict(pod_row(use), use).text
+    assert what_follows(pod_row(use), use).endswith(".")
+
+
+def test_a_word_of_a_newer_agent_is_shown_as_it_is() -> None:
+    """
+    What this plugin does not know it neither hides nor explains away.
+    """
+    use = use_row(outcome="dancing")
+
+    assert "dancing" == verdict(pod_row(use), use).text
+    assert 'says "dancing"' in what_follows(pod_row(use), use)
+
+
+def test_nobody_is_threatened_with_an_eviction_below_mode_evict() -> None:
+    """
+    In mode cap a pod over its limit stays, and its line and story say so.
+    """
+    use = use_row(outcome="holding", over_seconds=3.0, due_seconds=27.0)
+    row = pod_row(use, mode="cap")
+
+    assert "over 3s, due in 27s" == verdict(row, use).text
+    assert "It is over its limit; in mode cap it stays." == what_follows(row, use)
+
+
+def test_a_hold_without_an_end_is_not_dated() -> None:
+    """
+    Where the agent does not say when, nobody else does.
+    """
+    use = use_row(outcome="holding", over_seconds=3.0)
+
+    assert what_follows(pod_row(use), use).endswith("It is evicted unless it gives memory back.")
+
+
+def test_what_follows_needs_a_measurement() -> None:
+    """
+    Without a snapshot nothing is foretold.
+    """
+    assert [] == list(what_will_be(PodStory(seen_pod(), "evict")))
+
+
+def test_a_rule_of_another_version_is_not_guessed() -> None:
+    """
+    Where no known sum gives A, the story says so and still divides by the card.
+    """
+    lines = formula(ShareFigures(3 * GIB, 512 * MIB, 15 * GIB, 1000 * MIB, 1), Headroom.AUTO)
+
+    assert "A = (by a rule this plugin does not know) = 1000Mi" == lines[1]
+    assert "F = A / T = 0.065104" == lines[2]
+
+
+def test_without_a_card_there_is_no_fraction() -> None:
+    """
+    F is of a card, and nobody knows which.
+    """
+    assert 2 == len(formula(ShareFigures(3 * GIB, 512 * MIB, None, 1, 1), Headroom.FACTOR))
+
+
+def test_events_of_agents_are_told_in_order() -> None:
+    """
+    Other reasons are left out; newer forms of events are read too.
+    """
+    over = {"reason": names.LIMIT_EXCEEDED, "lastTimestamp": "2026-01-02T00:00:01Z"}
+    events = read_events(
+        [
+            {"reason": names.EVICTED, "eventTime": "2026-01-02T00:00:02Z", "message": "out"},
+            {"reason": "Pulled", "message": "image"},
+            over | {"count": 4, "message": "over"},
+            {"reason": names.UNDECLARED},
+        ]
+    )
+
+    assert (
+        AgentEvent("", names.UNDECLARED, 1, ""),
+        AgentEvent("2026-01-02T00:00:01Z", names.LIMIT_EXCEEDED, 4, "over"),
+        AgentEvent("2026-01-02T00:00:02Z", names.EVICTED, 1, "out"),
+    ) == events
+    assert "at some time GPUMemoryUndeclared: " == events[0].sentence
+
+
+def planned(**changes: Any) -> SeenPod:
+    """
+    Build a pod whose plan says something else.
+    """
+    pod = seen_pod()
+    plan = pod.recorded.plan
+    assert plan is not None
+    return replace(pod, recorded=replace(pod.recorded, plan=plan._replace(**changes)))
+
+
+def without(key: str, **changes: Any) -> SeenPod:
+    """
+    Build a pod that has lost one of the webhook's annotations.
+    """
+    raw = raw_pod(**changes)
+    del raw["metadata"]["annotations"][key]
+    return see_pod(raw, None)
+
+
+def shared(**changes: Any) -> SeenPod:
+    """
+    Build a pod that asks for half of a card that only the webhook knew.
+    """
+    half = {names.KAI_FRACTION: "0.5"}
+    return see_pod(raw_pod(container("main"), annotations=half, **changes), None)
+
+
+@pytest.mark.parametrize(
+    ("pod", "text"),
+    [
+        (without(names.CARD, bound=False), "No card's size was known"),
+        (planned(limit_bytes=GIB + 1), "reckoned with 1024Mi (1073741825 bytes) on each card"),
+        (without(names.PLAN), "gpufence.io/plan is missing"),
+        (shared(), "the webhook reckoned with 7680Mi on each card (kai)"),
+        (seen_pod(namespace={names.MAX_MEMORY: "2Gi"}), f"{names.MAX_MEMORY}: "),
+        (shared(mode=None), "such as 6Gi"),
+        (shared(mode=None), "= no limit: "),
+        (seen_pod(uid="new"), "the agent does not know the pod"),
+    ],
+    ids=["card", "reckoned", "plan", "kai", "namespace", "advice", "undeclared", "unmeasured"],
+)
+def test_a_rare_state_has_its_sentence(pod: SeenPod, text: str) -> None:
+    """
+    Whatever is missing, or known to one side alone, the story says so.
+    """
+    assert text in "\n".join(explained(pod))
+
+
+@pytest.mark.parametrize(
+    ("pod", "text"),
+    [
+        (planned(limit_bytes=None), "reckoned"),
+        (seen_pod(gpushare("main"), container("other")), "container other asks"),
+        (shared(), "no limit"),
+        (planned(containers={}), "Exact for"),
+    ],
+    ids=["no limit planned", "no GPU", "planned limit", "no container told"],
+)
+def test_what_does_not_apply_is_not_told(pod: SeenPod, text: str) -> None:
+    """
+    A story has no sentence about a limit, a request or a figure that is not there.
+    """
+    assert text not in "\n".join(explained(pod))
+
+
+def test_a_node_without_an_agent_is_named() -> None:
+    """
+    The story says which node nobody measures.
+    """
+    lines = explanation(PodStory(seen_pod(), "evict"), Display())
+
+    assert "  Unknown: no agent runs on node gpu-1." in lines
+
+
+def test_an_idle_pod_holds_nothing() -> None:
+    """
+    A row without a card is a pod without memory; a node never sampled says so.
+    """
+    row = pod_row()._replace(uses=())
+    lines = explained(seen_pod(), agent(snapshot(row, stale_seconds=None)))
+
+    assert "  It holds no memory on any card." in lines
+    assert any("nothing was ever measured" in line for line in lines)

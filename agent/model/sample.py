@@ -51,8 +51,7 @@ class Trouble(NamedTuple):
 NO_TROUBLE: Final = Trouble("")
 
 
-@dataclass(frozen=True, slots=True)
-class CardMemory:
+class CardMemory(NamedTuple):
     """
     A card's own account; `used_bytes` may or may not hold what the driver reserves.
     """
@@ -123,8 +122,11 @@ def merged(*lists: Iterable[GpuProcess]) -> tuple[GpuProcess, ...]:
     The lists show the same memory again, and so does a list that names a PID twice: adding would
     count it double. A figure missing anywhere makes that process unknown.
     """
-    found: dict[int, int | None] = {}
-    for pid, used in chain.from_iterable(lists):
-        known = found.get(pid, used)
-        found[pid] = None if known is None or used is None else max(known, used)
-    return tuple(GpuProcess(pid, used) for pid, used in sorted(found.items()))
+    entries = list(chain.from_iterable(lists))
+    largest = dict(entries)
+    if len(largest) == len(entries):
+        return tuple(sorted(entries))
+    for pid, used in entries:
+        known = largest[pid]
+        largest[pid] = None if known is None or used is None else max(known, used)
+    return tuple(GpuProcess(pid, used) for pid, used in sorted(largest.items()))

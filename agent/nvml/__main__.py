@@ -10,10 +10,15 @@ import ctypes
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from agent.nvml.driver import Driver
-from agent.nvml.serve import serve
+from agent.nvml.protocol import Failure, read_question, write_answer
 from gpufence.errors import GpufenceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import BinaryIO
 
 PR_SET_PDEATHSIG = 1
 _STDOUT, _STDERR = 1, 2
@@ -31,7 +36,7 @@ def main(arguments: list[str]) -> int:
     os.dup2(_STDERR, _STDOUT)  # whatever a driver prints must not come between our lines
     driver = Driver(arguments[0] if arguments else None)
     try:
-        serve(sys.stdin.buffer, answers, driver)
+        _serve(sys.stdin.buffer, answers, driver)
     except GpufenceError as error:
         print(f"agent.nvml: {error}", file=sys.stderr)
         return 1
@@ -40,6 +45,20 @@ def main(arguments: list[str]) -> int:
     finally:
         driver.close()
     return 0
+
+
+def _serve(lines: Iterable[bytes], output: BinaryIO, driver: Driver) -> None:
+    """
+    Answer question after question, each at once; after a line that is none nothing can be trusted.
+    """
+    for line in lines:
+        number, question = read_question(line.decode())
+        try:
+            answer = driver.answer(question)
+        except Exception as error:  # noqa: BLE001 - a surprise on one card is no reason to lose all
+            answer = Failure(None, question.ask, f"{type(error).__name__}: {error}")
+        output.write(write_answer(number, answer).encode())
+        output.flush()
 
 
 def _end_with_parent() -> None:

@@ -8,14 +8,14 @@ a reset or a new MIG layout may mean something else. Nothing here raises for wha
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
 
 import pynvml
 
 from agent.clock import boottime
-from agent.model.sample import CardMemory
+from agent.model.sample import CardMemory, merged
 from agent.nvml.faults import Code
-from agent.nvml.lists import ProcessLists
+from agent.nvml.process_lists import ProcessLists
 from agent.nvml.protocol import UNNAMED, Answer, Ask, Counted, Failure, Listed, Looked, Opened, Seen
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ class CallError(Exception):
         return self.failure.code in _ABSENT
 
 
+class CardKind(NamedTuple):
+    model: str
+    capability: tuple[int, int] | None
+
+
 class Driver:
     """
     NVML, loaded by the first question and kept for the life of the process.
@@ -64,6 +69,7 @@ class Driver:
     def __init__(self, library: str | None = None) -> None:
         self._library = library
         self._lists: ProcessLists | None = None
+        self._kinds: dict[str, CardKind] = {}
 
     def answer(self, question: Question) -> Answer:
         """
@@ -76,7 +82,7 @@ class Driver:
                 case Ask.COUNT:
                     return Counted(int(_call(pynvml.nvmlDeviceGetCount)))
                 case Ask.LOOK:
-                    return _look(int(question.subject))
+                    return self._look(int(question.subject))
                 case _:
                     return self._list(question.subject)
         except CallError as error:
@@ -113,50 +119,56 @@ class Driver:
         if isinstance(compute, Failure):
             raise CallError(compute)
         graphics = _optional(self._lists.read(device, "Graphics"))
-        return Listed(at, compute, graphics, _optional(self._lists.read(device, "MPSCompute")))
+        mps = _optional(self._lists.read(device, "MPSCompute"))
+        return Listed(at, merged(compute, graphics, mps), bool(mps))
+
+    def _look(self, index: int) -> Looked:
+        device = _call(pynvml.nvmlDeviceGetHandleByIndex, index)
+        uuid = str(_call(pynvml.nvmlDeviceGetUUID, device))
+        kind = self._kind(device, uuid)
+        if not _is_cut(device):
+            return Looked(Seen(uuid, kind.model, kind.capability, _memory(device)))
+        memory = Failure(None, "memory", "the instances tell")
+        card = Seen(uuid, kind.model, kind.capability, memory)
+        instances: list[Seen] = []
+        gaps: list[Failure] = []
+        for place in range(int(_call(pynvml.nvmlDeviceGetMaxMigDeviceCount, device))):
+            try:
+                instances.extend(_instance(device, place, card))
+            except CallError as error:
+                gaps.append(error.failure)
+        return Looked(card, tuple(instances), tuple(gaps))
+
+    def _kind(self, device: object, uuid: str) -> CardKind:
+        """
+        Return what kind of card it is, asked until it has said so: that much stays for good.
+        """
+        kind = self._kinds.get(uuid)
+        if kind is None:
+            version = _or_none(pynvml.nvmlDeviceGetCudaComputeCapability, device)
+            name = _or_none(pynvml.nvmlDeviceGetName, device)
+            capability = None if version is None else (int(version[0]), int(version[1]))
+            kind = CardKind(str(name or UNNAMED), capability)
+            if name and capability:
+                self._kinds[uuid] = kind
+        return kind
 
 
-def _optional(found: tuple[GpuProcess, ...] | Failure) -> tuple[GpuProcess, ...]:
+def _optional(processes: tuple[GpuProcess, ...] | Failure) -> tuple[GpuProcess, ...]:
     """
     Take a list that not every card has for empty where it is absent; the device is a good one.
     """
-    if not isinstance(found, Failure):
-        return found
-    error = CallError(found)
+    if not isinstance(processes, Failure):
+        return processes
+    error = CallError(processes)
     if error.absent:
         return ()
     raise error
 
 
-def _look(index: int) -> Looked:
-    device = _call(pynvml.nvmlDeviceGetHandleByIndex, index)
-    major_minor = _or_none(pynvml.nvmlDeviceGetCudaComputeCapability, device)
-    capability = None if major_minor is None else (int(major_minor[0]), int(major_minor[1]))
-    cut = _is_cut(device)
-    memory = Failure(None, "memory", "the instances tell") if cut else _memory(device)
-    card = Seen(
-        uuid=str(_call(pynvml.nvmlDeviceGetUUID, device)),
-        model=str(_or_none(pynvml.nvmlDeviceGetName, device) or UNNAMED),
-        capability=capability,
-        memory=memory,
-    )
-    if not cut:
-        return Looked(card)
-    instances: list[Seen] = []
-    gaps: list[Failure] = []
-    for place in range(int(_call(pynvml.nvmlDeviceGetMaxMigDeviceCount, device))):
-        try:
-            found = _instance(device, place, card)
-        except CallError as error:
-            gaps.append(error.failure)
-        else:
-            instances.extend(found)
-    return Looked(card, tuple(instances), tuple(gaps))
-
-
 def _is_cut(device: object) -> bool:
     """
-    Tell whether a card is in MIG mode; those that never heard of it are not.
+    Return whether a card is in MIG mode; those that never heard of it are not.
     """
     try:
         current, _ = _call(pynvml.nvmlDeviceGetMigMode, device)
@@ -188,10 +200,10 @@ def _profile(device: object) -> str:
     """
     Put a profile's name together where the driver does not say it.
     """
-    said = _or_none(pynvml.nvmlDeviceGetAttributes, device)
-    if said is None:
+    size = _or_none(pynvml.nvmlDeviceGetAttributes, device)
+    if size is None:
         return UNNAMED
-    return f"{said.gpuInstanceSliceCount}g.{round(said.memorySizeMB / 1024)}gb"
+    return f"{size.gpuInstanceSliceCount}g.{round(size.memorySizeMB / 1024)}gb"
 
 
 def _memory(device: object) -> CardMemory | Failure:
@@ -199,18 +211,18 @@ def _memory(device: object) -> CardMemory | Failure:
     Read the memory in the version that tells reserved memory apart, or in the old one.
     """
     try:
-        said = _call(pynvml.nvmlDeviceGetMemoryInfo, device, pynvml.nvmlMemory_v2)
+        info = _call(pynvml.nvmlDeviceGetMemoryInfo, device, pynvml.nvmlMemory_v2)
     except CallError as error:
         return _old_memory(device) if error.absent else error.failure
-    return CardMemory(int(said.total), int(said.used), int(said.free), int(said.reserved))
+    return CardMemory(int(info.total), int(info.used), int(info.free), int(info.reserved))
 
 
 def _old_memory(device: object) -> CardMemory | Failure:
     try:
-        said = _call(pynvml.nvmlDeviceGetMemoryInfo, device)
+        info = _call(pynvml.nvmlDeviceGetMemoryInfo, device)
     except CallError as error:
         return error.failure
-    return CardMemory(int(said.total), int(said.used), int(said.free))
+    return CardMemory(int(info.total), int(info.used), int(info.free))
 
 
 def _call(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:

@@ -1,40 +1,29 @@
 """
 PURE. What parent and child say to each other: one line of JSON per question, one per answer.
 
-Every line carries the version `v` and the question's number `id`; answers come in the order of the
-questions. An answer is what was asked for, or the failure in its place: what could not be read is
-never a number.
+Both ends are of one image, so a line carries no version, only the question's number. Answers come
+in the order of the questions; each is what was asked for, or the failure in its place: what could
+not be read is never a number. A line of another shape, which a child that goes mad or a library
+that prints may send, is an error of ours and nothing else.
 """
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from agent.model.sample import CardMemory, GpuProcess
 from gpufence.errors import InvalidError, Problem
-from gpufence.shape import (
-    Object,
-    as_integer,
-    as_list,
-    as_object,
-    as_text,
-    objects,
-    read_versioned,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-VERSION = 1
 
 UNNAMED = "unknown"
 """
 What stands for a name that the driver does not tell.
 """
 
-_LINE = "line"
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_AMOUNTS = {int, type(None)}
+_PIDS = {int}
 
 
 class Ask(StrEnum):
@@ -100,21 +89,30 @@ class Looked(NamedTuple):
 
 class Listed(NamedTuple):
     """
-    The three lists of a card, and the time just before the driver was asked for the first.
+    A card's processes by PID, and the time just before the driver was asked for them; `mps` if some
+    are clients of MPS.
     """
 
     at: float
-    compute: tuple[GpuProcess, ...]
-    graphics: tuple[GpuProcess, ...]
-    mps: tuple[GpuProcess, ...]
+    processes: tuple[GpuProcess, ...]
+    mps: bool = False
 
 
 Answer: TypeAlias = Opened | Counted | Looked | Listed | Failure
 
 
+class AnswerLine(NamedTuple):
+    """
+    An answer whose kind only the question with this number tells.
+    """
+
+    number: int
+    failed: bool
+    content: object
+
+
 def write_question(number: int, question: Question) -> str:
-    said = {"v": VERSION, "id": number, "ask": question.ask, "of": question.subject}
-    return _line(said)
+    return _ENCODER.encode([number, *question]) + "\n"
 
 
 def read_question(line: str) -> tuple[int, Question]:
@@ -122,164 +120,95 @@ def read_question(line: str) -> tuple[int, Question]:
     Read a question.
 
     Raises:
-        InvalidError: nobody of ours wrote it.
-        UnknownVersionError: a newer parent did.
+        InvalidError: the parent did not write it.
     """
-    said = read_versioned(line, _LINE, VERSION)
-    try:
-        ask = Ask(as_text(said.get("ask"), "ask"))
-    except ValueError as error:
-        known = ", ".join(Ask)
-        problem = Problem("ask", repr(said.get("ask")), "is no question", f"ask one of {known}")
-        raise InvalidError(problem) from error
-    return as_integer(said.get("id"), "id"), Question(ask, as_text(said.get("of"), "of"))
+    match _content(line):
+        case [int(number), str(ask), str(subject)] if ask in list(Ask):
+            return number, Question(Ask(ask), subject)
+    raise _no("question", line)
 
 
 def write_answer(number: int, answer: Answer) -> str:
-    match answer:
-        case Opened():
-            said: dict[str, object] = {"driver": answer.driver}
-        case Counted():
-            said = {"cards": answer.cards}
-        case Looked():
-            said = {
-                "card": _seen(answer.card),
-                "instances": None
-                if answer.instances is None
-                else [_seen(item) for item in answer.instances],
-                "gaps": [_failure(item) for item in answer.gaps],
-            }
-        case Listed():
-            said = {
-                "at": answer.at,
-                "compute": _processes(answer.compute),
-                "graphics": _processes(answer.graphics),
-                "mps": _processes(answer.mps),
-            }
-        case _:
-            said = {"failure": _failure(answer)}
-    return _line({"v": VERSION, "id": number, **said})
+    content: object = answer  # a tuple of tuples is a list of lists to JSON
+    if isinstance(answer, Listed):
+        pids = [process.pid for process in answer.processes]
+        amounts = [process.used_bytes for process in answer.processes]
+        content = answer.at, answer.mps, pids, amounts
+    failed = isinstance(answer, Failure)
+    return _ENCODER.encode([number, failed, content]) + "\n"
 
 
-def read_line(line: str) -> tuple[int, Object]:
+def read_line(line: str) -> AnswerLine:
     """
-    Read which question a line answers, and what it says.
+    Read which question a line answers.
 
     Raises:
         InvalidError: it is no line of the child's.
-        UnknownVersionError: the child is of a newer release.
     """
-    said = read_versioned(line, _LINE, VERSION)
-    return as_integer(said.get("id"), "id"), said
+    match _content(line):
+        case [int(number), bool(failed), content]:
+            return AnswerLine(number, failed, content)
+    raise _no("line", line)
 
 
-def read_answer(said: Object, ask: Ask) -> Answer:
+def read_answer(line: AnswerLine, ask: Ask) -> Answer:
     """
     Read the answer to such a question.
 
     Raises:
         InvalidError: it is none.
     """
-    if "failure" in said:
-        return _as_failure(said["failure"])
-    match ask:
-        case Ask.OPEN:
-            return Opened(as_text(said.get("driver"), "driver"))
-        case Ask.COUNT:
-            return Counted(as_integer(said.get("cards"), "cards"))
-        case Ask.LOOK:
-            cut = said.get("instances")
-            return Looked(
-                _as_seen(said.get("card")),
-                None if cut is None else tuple(map(_as_seen, as_list(cut, "instances"))),
-                tuple(_as_failure(item) for item in objects(said.get("gaps"), "gaps")),
-            )
-        case _:
-            return Listed(
-                _as_time(said.get("at")),
-                _as_processes(said, "compute"),
-                _as_processes(said, "graphics"),
-                _as_processes(said, "mps"),
-            )
+    if line.failed:
+        return _failure(line.content)
+    match ask, line.content:
+        case Ask.OPEN, [str(driver)]:
+            return Opened(driver)
+        case Ask.COUNT, [int(cards)]:
+            return Counted(cards)
+        case Ask.LOOK, [card, (None | list()) as items, list(gaps)]:
+            instances = None if items is None else tuple(map(_seen, items))
+            return Looked(_seen(card), instances, tuple(map(_failure, gaps)))
+        case Ask.LIST, [float(at), bool(mps), list(pids), list(amounts)]:
+            return Listed(at, _processes(pids, amounts), mps)
+    raise _no("answer", line.content)
 
 
-def _line(said: Object) -> str:
-    return json.dumps(said, separators=(",", ":")) + "\n"
+def _processes(pids: list[object], amounts: list[object]) -> tuple[GpuProcess, ...]:
+    fits = len(pids) == len(amounts) and _PIDS.issuperset(map(type, pids))
+    if not fits or not _AMOUNTS.issuperset(map(type, amounts)):
+        raise _no("list of processes", [pids, amounts])
+    return tuple(map(GpuProcess._make, zip(pids, amounts, strict=True)))
 
 
-def _seen(item: Seen) -> Object:
-    memory = item.memory
-    return {
-        "uuid": item.uuid,
-        "model": item.model,
-        "cc": item.capability,
-        "profile": item.profile,
-        "memory": {"failure": _failure(memory)}
-        if isinstance(memory, Failure)
-        else [memory.total_bytes, memory.used_bytes, memory.free_bytes, memory.reserved_bytes],
-    }
+def _seen(content: object) -> Seen:
+    match content:
+        case [str(uuid), str(model), (None | [int(), int()]) as version, memory, str(profile)]:
+            capability = None if version is None else (version[0], version[1])
+            return Seen(uuid, model, capability, _memory(memory), profile)
+    raise _no("card", content)
 
 
-def _failure(item: Failure) -> Object:
-    return {"code": item.code, "call": item.call, "text": item.text}
+def _memory(content: object) -> CardMemory | Failure:
+    match content:
+        case [int(total), int(used), int(free), int() | None as reserved]:
+            return CardMemory(total, used, free, reserved)
+    return _failure(content)
 
 
-def _processes(items: Iterable[GpuProcess]) -> list[tuple[int, int | None]]:
-    return [(item.pid, item.used_bytes) for item in items]
+def _failure(content: object) -> Failure:
+    match content:
+        case [int() | None as code, str(call), str(text)]:
+            return Failure(code, call, text)
+    raise _no("failure", content)
 
 
-def _as_seen(value: object) -> Seen:
-    said = as_object(value, "card")
-    capability = [as_integer(item, "cc") for item in as_list(said.get("cc"), "cc")]
-    return Seen(
-        uuid=as_text(said.get("uuid"), "uuid"),
-        model=as_text(said.get("model"), "model"),
-        capability=(capability[0], capability[1]) if len(capability) > 1 else None,
-        memory=_as_memory(said.get("memory")),
-        profile=as_text(said.get("profile"), "profile"),
-    )
+def _content(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _no("line", line) from error
 
 
-def _as_memory(value: object) -> CardMemory | Failure:
-    if isinstance(value, dict):
-        return _as_failure(value.get("failure"))
-    match as_list(value, "memory"):
-        case [total, used, free, reserved]:
-            return CardMemory(
-                as_integer(total, "memory"),
-                as_integer(used, "memory"),
-                as_integer(free, "memory"),
-                _as_amount(reserved, "memory"),
-            )
-    raise InvalidError(Problem("memory", repr(value), "is no memory", "write four numbers"))
-
-
-def _as_failure(value: object) -> Failure:
-    said = as_object(value, "failure")
-    code = said.get("code")
-    return Failure(
-        None if code is None else as_integer(code, "code", least=-(2**31)),
-        as_text(said.get("call"), "call"),
-        as_text(said.get("text"), "text"),
-    )
-
-
-def _as_processes(said: Object, field: str) -> tuple[GpuProcess, ...]:
-    return tuple(_as_process(item, field) for item in as_list(said.get(field), field))
-
-
-def _as_process(value: object, field: str) -> GpuProcess:
-    match value:
-        case [pid, used]:
-            return GpuProcess(as_integer(pid, field, least=1), _as_amount(used, field))
-    raise InvalidError(Problem(field, repr(value), "is no process", "write PID and bytes"))
-
-
-def _as_amount(value: object, field: str) -> int | None:
-    return None if value is None else as_integer(value, field)
-
-
-def _as_time(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    raise InvalidError(Problem("at", repr(value), "is no time", "write seconds"))
+def _no(what: str, content: object) -> InvalidError:
+    remedy = "look above in the agent's log for what its driver printed"
+    return InvalidError(Problem(what, repr(content), "is not what the other end writes", remedy))

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
 from agent.model.sample import NO_TROUBLE, CardSample, Sample, Trouble
-from agent.nvml.channel import Child
+from agent.nvml.cards import (
+    CardReading,
+    ListAttempt,
+    ListPace,
+    card_readings,
+    list_attempt,
+    list_is_due,
+)
+from agent.nvml.child import Child
 from agent.nvml.faults import trouble_of
-from agent.nvml.listing import Listing, Pace, list_is_due, new_listing
 from agent.nvml.protocol import Ask, Counted, Failure, Listed, Looked, Question
 from agent.nvml.session import Session
-from agent.nvml.sights import Sight, sights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent.nvml.channel import Channel
+    from agent.nvml.child import Channel
     from agent.nvml.protocol import Answer
     from agent.nvml.settings import SamplerSettings
     from gpufence.cards import Card
@@ -52,11 +58,13 @@ class Sampler:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._pace = Pace(settings.interval_seconds, settings.list_seconds, settings.moved_bytes)
+        self._pace = ListPace(
+            settings.interval_seconds, settings.list_seconds, settings.moved_bytes
+        )
         self._session = Session(settings, start, clock)
         self._count: int | None = None
         self._known: dict[str, Card] = {}
-        self._listings: dict[str, Listing] = {}
+        self._lists: dict[str, ListAttempt] = {}
         self.unidentified: tuple[Trouble, ...] = ()
 
     @property
@@ -80,13 +88,13 @@ class Sampler:
             return self._blind(now, self._session.trouble)
         if not looks:
             return self._blind(now, _SLOW if self._count is None else _NO_CARDS)
-        seen = sights(looks, self._known)
-        self._known = {sight.card.uuid: sight.card for sight in seen.cards}
+        seen = card_readings(looks, self._known)
+        self._known = {reading.card.uuid: reading.card for reading in seen.cards}
         self.unidentified = seen.unidentified
         self._list(seen.cards, suspects, now, until)
         return Sample(
             taken_at=now,
-            cards=tuple(self._card(sight) for sight in seen.cards),
+            cards=tuple(self._card(reading) for reading in seen.cards),
             driver=self._session.driver,
             trouble=_trouble(seen.cards, seen.unidentified),
             unidentified=seen.unidentified,
@@ -118,12 +126,12 @@ class Sampler:
         }
 
     def _list(
-        self, cards: tuple[Sight, ...], suspects: frozenset[str], now: float, until: float
+        self, cards: tuple[CardReading, ...], suspects: frozenset[str], now: float, until: float
     ) -> None:
         """
         Renew the lists that are due, and forget those of cards that are not there.
         """
-        there = {sight.card.uuid: sight for sight in cards if sight.there}
+        there = {reading.card.uuid: reading for reading in cards if reading.there}
         due = [uuid for uuid in there if uuid in suspects or self._is_due(there[uuid], now)]
         questions = {uuid: Question(Ask.LIST, uuid) for uuid in due}
         answers = self._session.ask(list(questions.values()), until) if questions else {}
@@ -131,35 +139,35 @@ class Sampler:
         for uuid, question in questions.items():
             answer = answers.get(question)
             result = answer if isinstance(answer, Listed | Failure) else self._why(question, None)
-            last = self._listings.get(uuid)
-            renewed[uuid] = new_listing(result, there[uuid].memory, now, last)
-        kept = {uuid: item for uuid, item in self._listings.items() if uuid in there}
-        self._listings = kept | renewed
+            last = self._lists.get(uuid)
+            renewed[uuid] = list_attempt(result, there[uuid].memory, now, last)
+        kept = {uuid: item for uuid, item in self._lists.items() if uuid in there}
+        self._lists = kept | renewed
 
-    def _is_due(self, sight: Sight, now: float) -> bool:
-        used = None if sight.memory is None else sight.memory.used_bytes
-        return list_is_due(self._listings.get(sight.card.uuid), used, now, self._pace)
+    def _is_due(self, reading: CardReading, now: float) -> bool:
+        used = None if reading.memory is None else reading.memory.used_bytes
+        return list_is_due(self._lists.get(reading.card.uuid), used, now, self._pace)
 
     def _why(self, question: Question, answer: Answer | None) -> Trouble:
         """
-        Say why a question has no answer.
+        Return why a question has no answer.
         """
         if isinstance(answer, Failure):
             return trouble_of(answer)
         return self._session.avoided(question) or self._session.trouble or _SLOW
 
-    def _card(self, sight: Sight) -> CardSample:
-        listing = self._listings.get(sight.card.uuid)
-        if listing is None:
-            return CardSample(sight.card, sight.memory, None, trouble=sight.trouble)
-        trouble = sight.trouble or listing.trouble
-        return CardSample(sight.card, sight.memory, listing.processes, listing.mps, trouble)
+    def _card(self, reading: CardReading) -> CardSample:
+        attempt = self._lists.get(reading.card.uuid)
+        if attempt is None:
+            return CardSample(reading.card, reading.memory, None, trouble=reading.trouble)
+        trouble = reading.trouble or attempt.trouble
+        return CardSample(reading.card, reading.memory, attempt.processes, attempt.mps, trouble)
 
     def _blind(self, now: float, trouble: Trouble) -> Sample:
         """
-        Say that nothing can be seen, of the cards that were there before.
+        Return that nothing can be seen, of the cards that were there before.
         """
-        self._listings = {}
+        self._lists = {}
         self.unidentified = ()
         cards = (CardSample(card, None, None, trouble=trouble) for card in self._known.values())
         return Sample(now, tuple(cards), self._session.driver, trouble)
@@ -169,11 +177,11 @@ def _look_at(index: int) -> Question:
     return Question(Ask.LOOK, str(index))
 
 
-def _trouble(cards: tuple[Sight, ...], unidentified: tuple[Trouble, ...]) -> Trouble:
+def _trouble(cards: tuple[CardReading, ...], unidentified: tuple[Trouble, ...]) -> Trouble:
     """
-    Say why no card at all can be read, if that is so.
+    Return why no card at all can be read, if that is so.
     """
-    if any(sight.memory is not None for sight in cards):
+    if any(reading.memory is not None for reading in cards):
         return NO_TROUBLE
-    reasons = (*(sight.trouble.of_card(sight.card.index) for sight in cards), *unidentified)
+    reasons = (*(reading.trouble.of_card(reading.card.index) for reading in cards), *unidentified)
     return reasons[0] if reasons else _NOT_CUT

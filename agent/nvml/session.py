@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent.model.sample import NO_TROUBLE, Trouble
-from agent.nvml.channel import EndedError
+from agent.nvml.child import EndedError
 from agent.nvml.faults import ends_session, trouble_of
-from agent.nvml.pauses import pause_seconds
 from agent.nvml.protocol import (
     Ask,
     Failure,
@@ -21,12 +20,13 @@ from agent.nvml.protocol import (
     read_line,
     write_question,
 )
+from gpufence.backoff import doubled
 from gpufence.errors import GpufenceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from agent.nvml.channel import Channel
+    from agent.nvml.child import Channel
     from agent.nvml.protocol import Answer
     from agent.nvml.settings import SamplerSettings
 
@@ -195,13 +195,13 @@ class Session:
         return answers
 
     def _take(self, line: str) -> dict[Question, Answer]:
-        number, said = read_line(line)
-        question = self._open.pop(number, None)
+        answer_line = read_line(line)
+        question = self._open.pop(answer_line.number, None)
         if question is None:
             return {}
         self._progress_at = self._clock()
         self._harm.pop(question, None)
-        answer = read_answer(said, question.ask)
+        answer = read_answer(answer_line, question.ask)
         if isinstance(answer, Opened):
             self._ready_at = self._progress_at
             self.driver = answer.driver
@@ -222,7 +222,7 @@ class Session:
         """
         patience = self._patience
         if self._clock() >= self._progress_at + patience:
-            asked = _words(next(iter(self._open.values())))
+            asked = _in_words(next(iter(self._open.values())))
             text = f"asked {asked}, the driver gave no answer for {patience:.1f} s; {_LOOK}"
             self._lose(Trouble(text))
         elif self._ready_at is None:
@@ -237,7 +237,7 @@ class Session:
         if culprit is not None and culprit.ask not in _FOR_ALL:
             strikes = 1 + (self._harm[culprit].strikes if culprit in self._harm else 0)
             limits = self._settings.avoid_seconds, self._settings.avoid_limit_seconds
-            pause = pause_seconds(strikes, *limits)
+            pause = _pause(strikes, *limits)
             self._harm[culprit] = _Harm(strikes, pause, now + pause)
         if channel is not None and not channel.kill():
             self._stuck.append(channel)
@@ -254,7 +254,7 @@ class Session:
         self.trouble = trouble
         self._failures += 1
         limits = self._settings.restart_seconds, self._settings.restart_limit_seconds
-        self._start_at = self._clock() + pause_seconds(self._failures, *limits)
+        self._start_at = self._clock() + _pause(self._failures, *limits)
 
     def _forget(self) -> None:
         self._channel = None
@@ -262,7 +262,7 @@ class Session:
         self._open.clear()
 
 
-def _words(question: Question) -> str:
+def _in_words(question: Question) -> str:
     """
     Name a question in a sentence.
     """
@@ -275,3 +275,10 @@ def _words(question: Question) -> str:
             return f"for the memory of card {question.subject}"
         case _:
             return f"for the processes of card {question.subject}"
+
+
+def _pause(failures: int, first_seconds: float, limit_seconds: float) -> float:
+    """
+    Return the pause after so many failures in a row: none after the first, then a growing one.
+    """
+    return doubled(first_seconds, limit_seconds, failures - 2) if failures > 1 else 0.0

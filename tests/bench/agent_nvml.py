@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.nvml.channel import Child
+from agent.nvml.child import Child
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
 from simulator.nvml.build import STATE_VARIABLE, library_path

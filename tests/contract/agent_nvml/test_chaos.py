@@ -80,6 +80,7 @@ def test_a_driver_at_its_worst_is_survived(start: Start, machine: State) -> None
     descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a plain count
     sampler = start(
         deadline_seconds=DEADLINE_SECONDS,
+        start_seconds=2 * DEADLINE_SECONDS,
         restart_seconds=0.05,
         restart_limit_seconds=0.2,
         avoid_seconds=0.5,

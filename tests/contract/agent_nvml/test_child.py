@@ -4,7 +4,6 @@ The child by itself: what it does with odd lines, and how it ends.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -15,8 +14,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.nvml.channel import Child, EndedError
-from agent.nvml.protocol import Ask, Opened, Question, read_answer, read_line, write_question
+from agent.nvml.child import Child, EndedError
+from agent.nvml.faults import Code
+from agent.nvml.protocol import (
+    Ask,
+    Failure,
+    Opened,
+    Question,
+    read_answer,
+    read_line,
+    write_question,
+)
 from agent.nvml.settings import SamplerSettings
 from simulator.nvml.build import environment
 from simulator.nvml.faults import Fault
@@ -109,9 +117,9 @@ def test_each_line_is_answered_by_a_line(variables: dict[str, str]) -> None:
     lines = OPEN + write_question(2, Question(Ask.COUNT)) + write_question(3, Question(Ask.OPEN))
     done = run(lines=lines, variables=variables)
 
-    assert [1, 2, 3] == [json.loads(line)["id"] for line in done.stdout.splitlines()]
-    _, said = read_line(done.stdout.splitlines()[0])
-    assert Opened("580.95.05") == read_answer(said, Ask.OPEN)
+    answers = [read_line(line) for line in done.stdout.splitlines()]
+    assert [1, 2, 3] == [answer.number for answer in answers]
+    assert Opened("580.95.05") == read_answer(answers[0], Ask.OPEN)
     assert (0, "") == (done.returncode, done.stderr)
 
 
@@ -119,10 +127,10 @@ def test_a_line_that_is_no_question_ends_it(variables: dict[str, str]) -> None:
     """
     A child that cannot read its parent says so and ends.
     """
-    done = run(lines='{"v":2,"id":1}\n', variables=variables)
+    done = run(lines="[1]\n", variables=variables)
 
     assert 1 == done.returncode
-    assert "version" in done.stderr
+    assert "is not what the other end writes" in done.stderr
     assert "" == done.stdout
 
 
@@ -137,10 +145,12 @@ def test_an_odd_question_is_answered_by_a_failure(
     What cannot be answered fails by itself, and the next question is answered.
     """
     done = run(lines=write_question(1, question) + OPEN, variables=variables)
-    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    first, second = (read_line(line) for line in done.stdout.splitlines())
 
-    assert code == first["failure"]["code"]
-    assert "driver" in second
+    failure = read_answer(first, question.ask)
+    assert isinstance(failure, Failure)
+    assert code == failure.code
+    assert not second.failed
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["one", "two"]])
@@ -161,7 +171,9 @@ def test_a_driver_may_print_what_it_likes(variables: dict[str, str]) -> None:
     variables["GPUFENCE_SIMULATOR_STATE"] = "/nowhere"
     done = run(lines=OPEN, variables=variables)
 
-    assert 9 == json.loads(done.stdout)["failure"]["code"]
+    failure = read_answer(read_line(done.stdout), Ask.OPEN)
+    assert isinstance(failure, Failure)
+    assert Code.DRIVER_NOT_LOADED == failure.code
     assert "gpufence simulator" in done.stderr
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.model.sample import CardMemory, GpuProcess
-from agent.nvml.channel import EndedError
+from agent.model.sample import CardMemory, GpuProcess, merged
+from agent.nvml.child import EndedError
 from agent.nvml.faults import Code
 from agent.nvml.protocol import (
     Ask,
@@ -73,8 +73,8 @@ def cut(uuid: str, *instances: str, gaps: tuple[Failure, ...] = ()) -> Looked:
 
 
 def listed(at: float = 0.0, *compute: GpuProcess, **more: Any) -> Listed:
-    said: dict[str, Any] = {"compute": compute, "graphics": (), "mps": ()}
-    return Listed(at, **said | more)
+    mps = more.get("mps", ())
+    return Listed(at, merged(compute, more.get("graphics", ()), mps), bool(mps))
 
 
 class Clock:

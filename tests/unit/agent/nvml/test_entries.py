@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from agent.model.sample import GpuProcess
-from agent.nvml.entries import SENTINELS, WIDEST, read_entries
+from agent.nvml.process_lists import SENTINELS, WIDEST, read_entries
 from gpufence.quantity import MIB
 
 SENTINEL = SENTINELS[0]

@@ -7,19 +7,19 @@ from __future__ import annotations
 import pytest
 
 from agent.model.sample import GpuProcess, ProcessList, Trouble
+from agent.nvml.cards import UNCHARGED_BYTES, ListAttempt, ListPace, list_attempt, list_is_due
 from agent.nvml.faults import Code
-from agent.nvml.listing import UNCHARGED_BYTES, Listing, Pace, list_is_due, new_listing
 from agent.nvml.protocol import Failure
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.nvml import listed, memory
 
-PACE = Pace(interval_seconds=1.0, list_seconds=10.0, moved_bytes=64 * MIB)
+PACE = ListPace(interval_seconds=1.0, list_seconds=10.0, moved_bytes=64 * MIB)
 NOW = 100.0
 SLOW = Trouble("too slow")
 
 
-def last(used: int | None = 0, age: float = 1.0, *, again: bool = False) -> Listing:
-    return Listing(NOW - age, used, again=again)
+def last(used: int | None = 0, age: float = 1.0, *, again: bool = False) -> ListAttempt:
+    return ListAttempt(NOW - age, used, again=again)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_the_lists_are_merged() -> None:
     )
     expected = ProcessList(99.0, (GpuProcess(1, 2 * GIB), GpuProcess(2, None)))
 
-    assert Listing(NOW, GIB, expected) == new_listing(answer, memory(GIB), NOW, None)
+    assert ListAttempt(NOW, GIB, expected) == list_attempt(answer, memory(GIB), NOW, None)
 
 
 def test_mps_clients_mark_the_card() -> None:
     """
     Anybody in the list of MPS clients makes the card one whose clients cannot be told apart.
     """
-    listing = new_listing(listed(99.0, mps=(GpuProcess(1, GIB),)), memory(GIB), NOW, None)
+    listing = list_attempt(listed(99.0, mps=(GpuProcess(1, GIB),)), memory(GIB), NOW, None)
 
     assert listing.mps
     assert ProcessList(99.0, (GpuProcess(1, GIB),)) == listing.processes
@@ -86,9 +86,9 @@ def test_a_missing_answer_is_tried_again() -> None:
     """
     No answer leaves the list unknown, with its reason.
     """
-    expected = Listing(NOW, None, trouble=SLOW, again=True)
+    expected = ListAttempt(NOW, None, trouble=SLOW, again=True)
 
-    assert expected == new_listing(SLOW, None, NOW, None)
+    assert expected == list_attempt(SLOW, None, NOW, None)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_failure_leaves_the_list_unknown(code: int, *, again: bool) -> None:
     """
     A failed list is no empty list; what lasts is not asked for each second.
     """
-    listing = new_listing(Failure(code, "list"), memory(), NOW, None)
+    listing = list_attempt(Failure(code, "list"), memory(), NOW, None)
 
     assert None is listing.processes
     assert again == listing.again
@@ -114,7 +114,7 @@ def test_memory_charged_to_nobody_is_no_idle_card(
     A card in use whose list charges nobody has an unknown list.
     """
     used = UNCHARGED_BYTES + (reserved or 0) + 1
-    listing = new_listing(listed(99.0, *shown), memory(used, reserved), NOW, None)
+    listing = list_attempt(listed(99.0, *shown), memory(used, reserved), NOW, None)
 
     assert None is listing.processes
     assert listing.again
@@ -125,8 +125,8 @@ def test_a_lasting_doubt_is_not_renewed_each_second() -> None:
     """
     The second list that charges nobody waits for its turn.
     """
-    first = new_listing(listed(), memory(9 * GIB), NOW, None)
-    second = new_listing(listed(), memory(9 * GIB), NOW, first)
+    first = list_attempt(listed(), memory(9 * GIB), NOW, None)
+    second = list_attempt(listed(), memory(9 * GIB), NOW, first)
 
     assert first.again
     assert not second.again
@@ -141,7 +141,7 @@ def test_other_lists_are_believed(shown: tuple[GpuProcess, ...], used: int) -> N
     """
     What nobody is charged with may be there as long as somebody is, or as it is little.
     """
-    listing = new_listing(listed(99.0, *shown), memory(used), NOW, None)
+    listing = list_attempt(listed(99.0, *shown), memory(used), NOW, None)
 
     assert ProcessList(99.0, shown) == listing.processes
 
@@ -150,6 +150,6 @@ def test_without_memory_the_list_is_believed() -> None:
     """
     A card that does not tell its use may still list its processes.
     """
-    listing = new_listing(listed(99.0), None, NOW, None)
+    listing = list_attempt(listed(99.0), None, NOW, None)
 
     assert ProcessList(99.0, ()) == listing.processes

@@ -116,7 +116,7 @@ def test_an_answer_to_nothing_is_ignored(session: Session, script: Script) -> No
     """
     A number that was never asked harms nobody; the question behind it counts as silent.
     """
-    script.answers[look(1)] = '{"v":1,"id":999}'
+    script.answers[look(1)] = "[999,false,[]]"
 
     assert "look 0" in ask(session, script)
     assert 2 == session.started

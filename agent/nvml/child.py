@@ -49,12 +49,12 @@ class Channel(Protocol):
 
     def kill(self) -> bool:
         """
-        Kill the child, and tell whether it is gone; one within the kernel may not be for long.
+        Kill the child, and return whether it is gone; one within the kernel may not be for long.
         """
 
     def gone(self) -> bool:
         """
-        Tell whether a killed child is gone by now.
+        Return whether a killed child is gone by now.
         """
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Child:
         except BlockingIOError:
             return []
         if not chunk:
-            raise EndedError(self._last_words())
+            raise EndedError(self._ending())
         *lines, self._incoming = (self._incoming + chunk).split(b"\n")
         if len(self._incoming) > _MOST_BYTES:
             raise EndedError("it talks without end")
@@ -146,9 +146,9 @@ class Child:
         self._stdout.close()
         return True
 
-    def _last_words(self) -> str:
+    def _ending(self) -> str:
         """
-        Say how a child ended that has closed its end of the pipe.
+        Return how a child ended that has closed its end of the pipe.
         """
         if not self._gone(_EXIT_SECONDS):
             self._process.kill()

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.model.sample import GpuProcess
 from agent.nvml.faults import Code
-from agent.nvml.lists import ProcessLists
+from agent.nvml.process_lists import ProcessLists
 from agent.nvml.protocol import Failure
 from gpufence.quantity import MIB
 

@@ -1,5 +1,5 @@
 """
-Serving certificates, put into a folder as Kubernetes or a person would.
+Certificates, put into a folder as Kubernetes or a person would.
 """
 
 from __future__ import annotations
@@ -7,12 +7,9 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trustme
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ("127.0.0.1", "localhost", "gpufence-webhook.gpufence-system.svc")
 
@@ -25,11 +22,14 @@ class Leaf:
 
 class Authority:
     """
-    A CA of the tests.
+    A CA of the tests, which vouches for servers and clients; given a folder, it is a file there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None, name: str = "ca") -> None:
         self._ca = trustme.CA(key_type=trustme.KeyType.ECDSA)
+        self.ca_file = (folder or Path()) / f"{name}.crt"
+        if folder is not None:
+            self.ca_file.write_bytes(self.pem)
 
     @property
     def pem(self) -> bytes:
@@ -53,6 +53,25 @@ class Authority:
         context = ssl.create_default_context()
         self._ca.configure_trust(context)
         return context
+
+    def server_context(self, *names: str, demand_client: bool = False) -> ssl.SSLContext:
+        """
+        Make a server's side for these names, by default the loopback address.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        leaf = self._ca.issue_cert(*(names or NAMES[:1]), key_type=trustme.KeyType.ECDSA)
+        leaf.configure_cert(context)
+        if demand_client:
+            self._ca.configure_trust(context)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def client_pem(self, name: str) -> tuple[bytes, bytes]:
+        """
+        Issue a client's certificate and its key.
+        """
+        made = self._ca.issue_cert(common_name=name, key_type=trustme.KeyType.ECDSA)
+        return made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes()
 
 
 def write_files(folder: Path, leaf: Leaf) -> None:

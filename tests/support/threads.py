@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,16 +58,3 @@ class Serving(Beside):
 
     def run(self) -> None:
         self._serving.serve_forever(_SHUTDOWN_SECONDS)
-
-
-class PatientServer(ThreadingHTTPServer):
-    """
-    A server whose clients may come in crowds, hang, turn away or be killed.
-    """
-
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        del request, client_address  # a client that goes away is part of many tests

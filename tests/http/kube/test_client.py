@@ -32,7 +32,7 @@ from tests.support.api_server import ApiServer, cut, hang, reply, watch
 
 if TYPE_CHECKING:
     from kube import Client
-    from tests.support.api_server import Exchange
+    from tests.support.http_server import Exchange
 
 POD = "/api/v1/namespaces/a/pods/p"
 EVICTION = f"{POD}/eviction"

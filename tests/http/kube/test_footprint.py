@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, pods
 from tests.support.api_server import ApiServer, reply
+from tests.support.authority import Authority
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def test_a_plain_kubeconfig_loads_no_kubernetes_package_either(tmp_path: Path) -
     scratch.mkdir()
     with ApiServer(authority.server_context()) as server:
         server.on(f"GET {PODS}", reply(pods()))
-        data = base64.b64encode(authority.ca_pem).decode()
+        data = base64.b64encode(authority.pem).decode()
         cluster = {"server": server.url, "certificate-authority-data": data}
         content = {
             "current-context": "a",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kube import ForbiddenError, connect
-from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pods, status
 from tests.support.api_server import ApiServer, reply, watch
+from tests.support.authority import Authority
 
 if TYPE_CHECKING:
     from pathlib import Path

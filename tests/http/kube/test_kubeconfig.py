@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from kube import AccessError, connect
-from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, SETTINGS, pods, status
 from tests.http.kube.tunnel import tunnel
 from tests.support.api_server import ApiServer, reply
+from tests.support.authority import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,7 +92,7 @@ def test_embedded_ca_and_token(tmp_path: Path, authority: Authority, secure: Api
     """
     A kubeconfig that carries everything in itself works.
     """
-    data = {"certificate-authority-data": encoded(authority.ca_pem)}
+    data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"token": SECRET}, data)) as client:
         client.get(PODS)
 
@@ -148,7 +148,7 @@ def test_a_token_file_is_read_again_after_a_refusal(
     """
     (tmp_path / "mine.token").write_text("old")
     secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
-    data = {"certificate-authority-data": encoded(authority.ca_pem)}
+    data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"tokenFile": "mine.token"}, data)) as client:
         (tmp_path / "mine.token").write_text("new")
         client.get(PODS)
@@ -163,7 +163,7 @@ def test_a_new_login_is_noticed_after_a_refusal(
     When a refused token was replaced in the kubeconfig meanwhile, the new one is used.
     """
     secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
-    data = {"certificate-authority-data": encoded(authority.ca_pem)}
+    data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"token": "old"}, data)) as client:
         kubeconfig(tmp_path, secure, {"token": "new"}, data)
         client.get(PODS)
@@ -238,7 +238,7 @@ def test_exec_plugin_gives_the_token(
     """
     Credentials may come from a program.
     """
-    data = {"certificate-authority-data": encoded(authority.ca_pem)}
+    data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"exec": plugin(SECRET)}, data)) as client:
         client.get(PODS)
 
@@ -291,7 +291,7 @@ def test_a_token_may_be_replaced_by_a_plugin(
     A new login may be of another kind, which only the Kubernetes client knows.
     """
     secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
-    data = {"certificate-authority-data": encoded(authority.ca_pem)}
+    data = {"certificate-authority-data": encoded(authority.pem)}
     with client_from(kubeconfig(tmp_path, secure, {"token": "old"}, data)) as client:
         kubeconfig(tmp_path, secure, {"exec": plugin(SECRET)}, data)
         client.get(PODS)

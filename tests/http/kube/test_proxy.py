@@ -11,10 +11,10 @@ import pytest
 
 from kube import UnreachableError, connect
 from kube.proxies import Proxies
-from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, SETTINGS, pods
 from tests.http.kube.tunnel import tunnel
 from tests.support.api_server import ApiServer, reply
+from tests.support.authority import Authority
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ import pytest
 
 from kube import AccessError, UnreachableError, connect
 from kube.trust import Certificates, Trust
-from tests.http.kube.authority import Authority
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pods
 from tests.support.api_server import ApiServer, reply
+from tests.support.authority import Authority
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def test_a_renewed_ca_is_picked_up(tmp_path: Path) -> None:
     with ApiServer(new.server_context()) as server:
         server.on(f"GET {PODS}", reply(pods()))
         with client_of(server, replace(SETTINGS, ca_file=old.ca_file)) as client:
-            old.ca_file.write_bytes(new.ca_pem)
+            old.ca_file.write_bytes(new.pem)
 
             assert [] == client.list(PODS).items
 

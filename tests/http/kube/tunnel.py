@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.support.api_server import Exchange
+    from tests.support.http_server import Exchange
 
 _CHUNK_BYTES = 65_536
 

@@ -16,7 +16,7 @@ from tests.support.api_server import reply
 
 if TYPE_CHECKING:
     from tests.http.plugin.desk import Desk
-    from tests.support.api_server import Exchange
+    from tests.support.http_server import Exchange
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

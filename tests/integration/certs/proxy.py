@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import http.client
 import threading
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tests.support.threads import PatientServer, Serving
+from tests.support.http_server import Exchange, HttpServer
 
 if TYPE_CHECKING:
     import ssl
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
 
 
-class Proxy(Serving):
+class Proxy(HttpServer):
     """
     Forwards plain HTTP on loopback to the API server, as the holder of a token.
 
@@ -32,19 +31,17 @@ class Proxy(Serving):
     def __init__(
         self, server: str, trust: ssl.SSLContext, token: str, after_write: Callable[[int], bool]
     ) -> None:
-        own = _Server(self)
-        super().__init__(own)
-        self.upstream = urlsplit(server)
-        self.trust = trust
-        self.token = token
+        super().__init__()
+        self._upstream = urlsplit(server)
+        self._trust = trust
+        self._token = token
         self.writes: list[str] = []
         self._after_write = after_write
         self._lock = threading.Lock()
-        self.url = f"http://127.0.0.1:{own.server_port}"
 
-    def is_last(self, method: str, path: str, status: int) -> bool:
+    def _is_last(self, method: str, path: str, status: int) -> bool:
         """
-        Count what was written; tell whether the one who wrote is to hear nothing of it.
+        Count what was written; return whether the one who wrote is to hear nothing of it.
         """
         if method not in WRITES or status >= http.client.BAD_REQUEST:
             return False
@@ -52,42 +49,21 @@ class Proxy(Serving):
             self.writes.append(path.rpartition("/")[2])
             return self._after_write(len(self.writes))
 
-
-class _Server(PatientServer):
-    def __init__(self, proxy: Proxy) -> None:
-        super().__init__(("127.0.0.1", 0), _Exchange)
-        self.proxy = proxy
-
-
-class _Exchange(BaseHTTPRequestHandler):
-    server: _Server
-    protocol_version = "HTTP/1.1"
-
-    def forward(self) -> None:
-        proxy = self.server.proxy
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+    def handle(self, exchange: Exchange) -> None:
         kept = ("Content-Type", "Accept")
-        headers = {name: self.headers[name] for name in kept if self.headers[name]}
+        headers = {name: exchange.headers[name] for name in kept if exchange.headers[name]}
+        headers["Authorization"] = f"Bearer {self._token}"
         upstream = http.client.HTTPSConnection(
-            str(proxy.upstream.hostname), proxy.upstream.port, context=proxy.trust, timeout=30
+            str(self._upstream.hostname), self._upstream.port, context=self._trust, timeout=30
         )
         try:
-            token = {"Authorization": f"Bearer {proxy.token}"}
-            upstream.request(self.command, self.path, body or None, headers | token)
+            upstream.request(exchange.command, exchange.path, exchange.body or None, headers)
             response = upstream.getresponse()
             content = response.read()
         finally:
             upstream.close()
-        if proxy.is_last(self.command, self.path, response.status):
-            self.close_connection = True
+        if self._is_last(exchange.command, exchange.path, response.status):
+            exchange.close_connection = True
             return
-        self.send_response(response.status)
-        self.send_header("Content-Type", response.headers["Content-Type"])
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = forward  # noqa: N815 - http.server's names
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        del format, args  # quiet
+        kind = {"Content-Type": response.headers["Content-Type"]}
+        exchange.answer(response.status, content, kind)

@@ -5,9 +5,8 @@ A stand-in for agents: a page at `/v1/snapshot`, where the API server's pod prox
 from __future__ import annotations
 
 import socket
-from http.server import BaseHTTPRequestHandler
 
-from tests.support.threads import PatientServer, Serving
+from tests.support.http_server import Exchange, HttpServer
 
 _SOMEWHERE = ("192.0.2.1", 9)  # for documentation only (RFC 5737); nothing is sent there
 
@@ -21,40 +20,18 @@ def own_address() -> str:
         return str(probe.getsockname()[0])
 
 
-class Page(BaseHTTPRequestHandler):
-    """
-    Answers every path of its server's pages.
-    """
-
-    server: _Server
-
-    def do_GET(self) -> None:
-        status, text = self.server.pages.get(self.path, (404, "no such page"))
-        data = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server's own name)
-        del format, args  # quiet
-
-
-class _Server(PatientServer):
-    def __init__(self, address: str) -> None:
-        super().__init__((address, 0), Page)
-        self.pages: dict[str, tuple[int, str]] = {}
-
-
-class StandIn(Serving):
+class StandIn(HttpServer):
     """
     Serves what a test says; use it as a context manager.
     """
 
     def __init__(self) -> None:
-        self._server = _Server(own_address())
-        super().__init__(self._server)
-        self.address, self.port = str(self._server.server_address[0]), self._server.server_port
+        super().__init__(address=own_address())
+        self._pages: dict[str, tuple[int, str]] = {}
+
+    def handle(self, exchange: Exchange) -> None:
+        status, text = self._pages.get(exchange.path, (404, "no such page"))
+        exchange.answer(status, text.encode())
 
     def says(self, path: str, text: str, status: int = 200) -> None:
-        self._server.pages[path] = (status, text)
+        self._pages[path] = (status, text)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kube import JsonObject
-    from tests.support.api_server import Answer, ApiServer, Exchange
+    from tests.support.api_server import Answer, ApiServer
+    from tests.support.http_server import Exchange
 
 NODE: Final = "node-1"
 PODS: Final = "/api/v1/pods"

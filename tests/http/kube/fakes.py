@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from tests.support.api_server import PATIENCE_SECONDS
+from tests.support.http_server import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,9 +4,9 @@ The serving certificate changes while connections live on, and never for the wor
 
 from __future__ import annotations
 
+import http.client
+import itertools
 import ssl
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,10 @@ import pytest
 
 from tests.support.authority import Authority, Leaf, write_files, write_secret
 from tests.support.reviews import encoded, review
+from tests.support.threads import Beside
 from tests.support.webhook import Webhook, ask
 
 if TYPE_CHECKING:
-    import http.client
     from pathlib import Path
 
 QUICK = {"GPUFENCE_TLS_POLL_SECONDS": "0.05"}
@@ -39,38 +39,29 @@ def serial(webhook: Webhook) -> str:
     return str(certificate["serialNumber"]).lower().lstrip("0")
 
 
-class Load:
+class Load(Beside):
     """
     Reviews without a pause, half of them on kept connections, half on new ones.
     """
 
     def __init__(self, webhook: Webhook) -> None:
+        super().__init__(CONNECTIONS)
+        self.statuses: list[int] = []
+        self.errors: list[Exception] = []
         self._webhook = webhook
-        self._over = threading.Event()
-        self._pool = ThreadPoolExecutor(CONNECTIONS)
-        self._workers = [self._pool.submit(self._work, i % 2 == 0) for i in range(CONNECTIONS)]
+        self._keeping = itertools.cycle((True, False))
 
-    def finish(self) -> list[int]:
-        """
-        Stop and return every status; an error of any connection is raised here.
-        """
-        self._over.set()
-        statuses = [status for worker in self._workers for status in worker.result()]
-        self._pool.shutdown()
-        return statuses
-
-    def _work(self, keep: bool) -> list[int]:  # noqa: FBT001 - called in one place
-        statuses: list[int] = []
-        connection = self._webhook.connect()
-        while not self._over.is_set():
-            statuses.append(self._once(connection))
-            if not keep:
-                connection.close()
-        connection.close()
-        return statuses
-
-    def _once(self, connection: http.client.HTTPSConnection) -> int:
-        return ask(connection, "POST", "/v1/pods/cap", encoded(review()))[0]
+    def run(self) -> None:
+        keep = next(self._keeping)
+        with closing(self._webhook.connect()) as connection:
+            try:
+                while not self.over.is_set():
+                    status, _ = ask(connection, "POST", "/v1/pods/cap", encoded(review()))
+                    self.statuses.append(status)
+                    if not keep:
+                        connection.close()
+            except (OSError, http.client.HTTPException) as error:
+                self.errors.append(error)
 
 
 def test_fifty_swaps_under_load_lose_nothing(authority: Authority, tmp_path: Path) -> None:
@@ -80,17 +71,17 @@ def test_fifty_swaps_under_load_lose_nothing(authority: Authority, tmp_path: Pat
     write_secret(tmp_path, authority.leaf(), 0)
     other = authority.leaf()
     with Webhook(tmp_path, authority.client_context(), **QUICK) as webhook:
-        load = Load(webhook)
-        for swap in range(1, SWAPS + 1):
-            count = len(webhook.lines)
-            leaf = authority.leaf()
-            write_secret(tmp_path, Leaf(leaf.certificate, other.key), 2 * swap)
-            webhook.wait_for("the certificate in", count)
-            write_secret(tmp_path, leaf, 2 * swap + 1)
-            webhook.wait_for("certificate ", count)
-        statuses = load.finish()
+        with Load(webhook) as load:
+            for swap in range(1, SWAPS + 1):
+                count = len(webhook.lines)
+                leaf = authority.leaf()
+                write_secret(tmp_path, Leaf(leaf.certificate, other.key), 2 * swap)
+                webhook.wait_for("the certificate in", count)
+                write_secret(tmp_path, leaf, 2 * swap + 1)
+                webhook.wait_for("certificate ", count)
 
-        assert {200} == set(statuses)
+        assert [] == load.errors
+        assert {200} == set(load.statuses)
         assert SWAPS + 1 == webhook.metric(LOADS % "swapped")
         assert SWAPS == webhook.metric(LOADS % "refused")
 

@@ -2,9 +2,11 @@
 The one place that knows the Kubernetes client: raw JSON requests, lists, watches, typed errors.
 
 Inside a pod it stands on urllib3 alone, a process of 24 MiB; the `kubernetes` package, any part of
-which makes that 44 MiB, is loaded only to read a kubeconfig that is more than plain.
+which makes that 44 MiB, is loaded only to read a kubeconfig.
 """
 
+from kube.access import ClientSettings, read_client_settings
+from kube.cache import Cache
 from kube.client import Client, PatchType, connect
 from kube.errors import (
     AccessError,
@@ -23,17 +25,17 @@ from kube.errors import (
     ThrottledError,
     UnreachableError,
 )
-from kube.feed import Source
-from kube.listing import Listing, collect
-from kube.objects import JsonObject, as_is
 from kube.paths import core, group
 from kube.reflector import Handler, Reflector, ReflectorState
-from kube.settings import ClientSettings, WatchSettings, read_client_settings
+from kube.replies import JsonObject, Listing, as_is, collect
+from kube.watch import ChangeType, Source, WatchSettings
 
 __all__ = [
     "AccessError",
     "BadReplyError",
+    "Cache",
     "Cause",
+    "ChangeType",
     "Client",
     "ClientSettings",
     "ConflictError",

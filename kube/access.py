@@ -10,13 +10,80 @@ from typing import TYPE_CHECKING
 
 from kube.credentials import Credentials, NoCredentials, TokenFile
 from kube.errors import AccessError
-from kube.proxies import choose_proxy
-from kube.trust import Certificates, Trust
+from kube.proxies import Proxies, choose_proxy, read_proxies
+from kube.tls import Certificates, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kube.settings import ClientSettings
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """
+    Where the API server is and how to talk to it; `connect` takes the first way that is given.
+
+    1. `server`, with `ca_file` and `token_file`: explicit, for tests and for `kubectl proxy`;
+    2. `kubeconfig` (one path, or several joined by colons) and `context`;
+    3. the pod's own service account, once `service_host` is set;
+    4. `default_kubeconfig`.
+    """
+
+    server: str | None = None
+    ca_file: Path | None = None
+    token_file: Path | None = None
+
+    kubeconfig: str | None = None
+    context: str | None = None
+
+    service_host: str | None = None
+    service_port: str = "443"
+    service_account: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+    default_kubeconfig: str = "~/.kube/config"
+
+    proxies: Proxies = field(default_factory=Proxies)
+
+    connect_timeout_seconds: float = 5.0
+    """
+    For the TCP connection and the TLS handshake, each.
+    """
+
+    reply_timeout_seconds: float = 30.0
+    """
+    For a whole ordinary request, unless the request says otherwise.
+    """
+
+    pool_connections: int = 4
+    """
+    Connections kept open for reuse: as many as threads that ask at the same time.
+    """
+
+    token_period_seconds: float = 60.0
+    """
+    A token file is read again after this long; Kubernetes renews them well before they expire.
+    """
+
+    strict_certificates: bool = False
+    """
+    Demand RFC 5280 to the letter, as Python does by default from 3.13 on. Off, because cluster CAs
+    made by old tools lack key identifiers, and every Kubernetes client in Go accepts those.
+    """
+
+    user_agent: str = "gpufence"
+
+
+def read_client_settings(environ: Mapping[str, str], *, user_agent: str) -> ClientSettings:
+    """
+    Take what Kubernetes and its users say by environment: KUBECONFIG, the pod's service variables,
+    and the proxy variables.
+    """
+    return ClientSettings(
+        kubeconfig=environ.get("KUBECONFIG") or None,
+        service_host=environ.get("KUBERNETES_SERVICE_HOST") or None,
+        service_port=environ.get("KUBERNETES_SERVICE_PORT") or "443",
+        proxies=read_proxies(environ),
+        user_agent=user_agent,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +158,15 @@ def _in_cluster(settings: ClientSettings, host: str) -> Access:
 
 
 def _from_kubeconfig(settings: ClientSettings, paths: str) -> Access:
-    # Programs in a pod never come here and never pay for YAML; few others pay for the Kubernetes
-    # client, which costs 20 MiB and 0.2 s wherever any part of it is imported.
-    from kube.plain_kubeconfig import read_any  # noqa: PLC0415 (see above)
-
-    found = read_any(paths, settings.context)
+    try:
+        # Programs in a pod never come here: any part of that client costs 20 MiB and 0.2 s.
+        from kube.kubeconfig import read_kubeconfig  # noqa: PLC0415 (see above)
+    except ImportError as error:
+        raise AccessError(
+            f"kubeconfig {paths} cannot be read by a program without the package `kubernetes`, "
+            "which our images leave out: in a pod, leave KUBECONFIG unset and use its account"
+        ) from error
+    found = read_kubeconfig(paths, settings.context)
     certificates = Certificates(
         ca_file=found.ca_file,
         client_file=found.client_file,

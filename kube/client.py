@@ -14,9 +14,7 @@ from urllib.parse import urlencode
 
 from kube.access import find_access
 from kube.errors import BadReplyError
-from kube.listing import PAGE_SIZE, Listing, collect
-from kube.objects import as_is
-from kube.replies import RawReply, read_reply
+from kube.replies import PAGE_SIZE, Listing, RawReply, as_is, collect, read_reply
 from kube.transport import Patience, Request, Stream, Transport
 
 if TYPE_CHECKING:
@@ -24,9 +22,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from kube.access import Access
-    from kube.objects import JsonObject
-    from kube.settings import ClientSettings
+    from kube.access import Access, ClientSettings
+    from kube.replies import JsonObject
 
 _log = logging.getLogger(__name__)
 _LONGEST_REFUSAL_BYTES = 2**20

@@ -1,10 +1,11 @@
 """
-Connections that another thread can cut, so that whoever waits on one can be stopped at once.
+How connections to the API server are made and cut, and in words why they failed.
 """
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,30 @@ from urllib.parse import unquote, urlsplit
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import InsecureRequestWarning
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    InsecureRequestWarning,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+    ProxyError,
+    SSLError,
+)
+from urllib3.exceptions import TimeoutError as SlowError
 
+from gpufence.text import printable
 from kube.errors import AccessError
 
 if TYPE_CHECKING:
     from kube.access import Access
 
+_SHOWN_CHARACTERS = 200
+
 
 class Sockets:
     """
-    The live sockets of one pool.
+    The live sockets of one pool, which another thread can cut: whoever waits on one stops at once.
     """
 
     def __init__(self) -> None:
@@ -100,3 +114,41 @@ def _pool(access: Access, connections: int) -> urllib3.PoolManager:
         options["proxy_headers"] = urllib3.make_headers(proxy_basic_auth=login)
     address = proxy._replace(netloc=proxy.netloc.rpartition("@")[2]).geturl()
     return urllib3.ProxyManager(address, **options)
+
+
+def explain(error: HTTPError) -> str:
+    """
+    Describe an error of the HTTP library, which itself would print object addresses.
+    """
+    if isinstance(error, ProxyError):
+        return f"through the proxy: {_cause(error.original_error)}"
+    if isinstance(error, NameResolutionError):
+        return "the server's name cannot be resolved; check the address and DNS"
+    if isinstance(error, NewConnectionError):
+        return f"{_cause(error.__cause__)}; is the API server up, and the address right?"
+    if isinstance(error, ConnectTimeoutError):
+        return "no connection in time; is the API server up, and may we reach it?"
+    if isinstance(error, SlowError):
+        return "no answer in time"
+    if isinstance(error, SSLError):
+        return _explain_tls(error)
+    if isinstance(error, ProtocolError):
+        return f"the connection broke off ({_cause(error)})"
+    return f"{type(error).__name__}"
+
+
+def _explain_tls(error: SSLError) -> str:
+    cause = error.args[0] if error.args else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"the server's certificate is not trusted: {cause.verify_message}; "
+            "check the address and the CA file"
+        )
+    return f"TLS failed: {_cause(cause)}"
+
+
+def _cause(error: object) -> str:
+    while isinstance(error, HTTPError) and error.args and isinstance(error.args[-1], Exception):
+        error = error.args[-1]
+    text = str(error.strerror or error) if isinstance(error, OSError) else ""
+    return printable(text, _SHOWN_CHARACTERS) or type(error).__name__

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from gpufence.errors import GpufenceError
 
 if TYPE_CHECKING:
-    from kube.objects import JsonObject
+    from kube.replies import JsonObject
 
 
 class KubeError(GpufenceError):

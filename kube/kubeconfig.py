@@ -1,7 +1,7 @@
 """
 Read a kubeconfig through the Kubernetes client: its exec plugins and OIDC logins are its business.
 
-The sole importer of `kubernetes`, and itself imported only where `kube.plain_kubeconfig` gave up.
+The sole importer of `kubernetes`, and itself imported only where there is a kubeconfig.
 """
 
 from __future__ import annotations
@@ -16,16 +16,34 @@ from kubernetes.config import ConfigException, kube_config
 
 from kube.credentials import CommandedToken, Credentials, NoCredentials
 from kube.errors import AccessError
-from kube.kubeconfig_values import Kubeconfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from kube.objects import JsonObject
+    from kube.replies import JsonObject
 
 _CLIENT: Any = kube_config  # without types; the values taken from it are checked at once, below
 _UNSUPPORTED_USER_FIELDS = ("as-groups", "as-uid", "as-user-extra")
 _RENEWING_AUTH_PROVIDERS = frozenset({"gcp", "oidc"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubeconfig:
+    """
+    One context of a kubeconfig, with embedded certificates already in files.
+    """
+
+    server: str
+    credentials: Credentials
+    token_file: Path | None
+    headers: Mapping[str, str]
+    ca_file: Path | None
+    client_file: Path | None
+    client_key_file: Path | None
+    verify: bool
+    server_name: str | None
+    proxy: str | None
+    namespace: str
 
 
 def read_kubeconfig(paths: str, context: str | None) -> Kubeconfig:

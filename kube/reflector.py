@@ -5,12 +5,13 @@ Keep a handler's picture of a collection true: list, watch, and begin again when
 from __future__ import annotations
 
 import logging
+import random
 import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from kube.clock import Clock, SystemClock
 from kube.errors import (
     ForbiddenError,
     GoneError,
@@ -19,14 +20,13 @@ from kube.errors import (
     ThrottledError,
     UnreachableError,
 )
-from kube.feed import Feed, Source
-from kube.settings import WatchSettings
+from kube.watch import Feed, Source, WatchSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kube.changes import ChangeType
     from kube.client import Client
+    from kube.watch import ChangeType
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -39,6 +39,37 @@ _RESUMABLE = (UnreachableError, ThrottledError)
 # What a server that was away says first: old versions are gone, and its rules not read yet. It is
 # back, so that the pauses that an outage has lengthened begin anew.
 _BACK = (GoneError, ForbiddenError)
+
+
+class Clock(Protocol):
+    """
+    Time and chance, to be replaced in tests.
+    """
+
+    def monotonic(self) -> float: ...
+
+    def chance(self) -> float:
+        """
+        Draw a number in [0, 1).
+        """
+        ...
+
+    def wait(self, stop: threading.Event, seconds: float) -> None:
+        """
+        Wait so long, or until the event is set.
+        """
+        ...
+
+
+class SystemClock:
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def chance(self) -> float:
+        return random.random()  # noqa: S311 (spreads load, guards nothing)
+
+    def wait(self, stop: threading.Event, seconds: float) -> None:
+        stop.wait(seconds)
 
 
 class Handler(Protocol[T_contra]):

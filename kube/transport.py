@@ -13,9 +13,8 @@ import urllib3
 from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 from urllib3.exceptions import TimeoutError as SlowAnswerError
 
-from kube.connections import Sockets, connect_pool
+from kube.connections import Sockets, connect_pool, explain
 from kube.errors import SilenceError, UnreachableError
-from kube.faults import explain
 from kube.replies import RawReply
 
 if TYPE_CHECKING:

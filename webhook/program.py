@@ -139,8 +139,12 @@ def _add_gauges(parts: _Parts) -> None:
 
 def _add_cluster_gauges(metrics: Metrics, live: LiveCluster) -> None:
     metrics.add_gauges(
-        Gauge(names.NODES, "GPU nodes that are known.", lambda: len(live.nodes)),
-        Gauge(names.NAMESPACES, "Fenced namespaces that are known.", lambda: len(live.namespaces)),
+        Gauge(names.NODES, "GPU nodes that are known.", lambda: len(live.nodes.items)),
+        Gauge(
+            names.NAMESPACES,
+            "Fenced namespaces that are known.",
+            lambda: len(live.namespaces.items),
+        ),
         Gauge(
             names.SILENCE,
             "Seconds since a watch of the cluster heard anything; bookmarks come every minute.",

@@ -15,7 +15,7 @@ from gpufence.dialects import ANNOTATION_KEYS, NODE_RESOURCES, PREFIXES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kube.objects import JsonObject
+    from kube.replies import JsonObject
 
 Named: TypeAlias = "tuple[str, JsonObject]"
 

@@ -12,7 +12,7 @@ from gpufence import names
 if TYPE_CHECKING:
     from agent.events import Notice
     from agent.model.pod import PodOnNode
-    from kube.objects import JsonObject
+    from kube.replies import JsonObject
 
 COMPONENT: Final = "gpufence-agent"
 NODE_EVENTS: Final = "default"

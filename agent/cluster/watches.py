@@ -8,11 +8,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agent.cluster.cache import Cache
 from agent.cluster.keep import keep_namespace, keep_node, keep_pod, keep_policy
 from gpufence import names
 from gpufence.mode import highest_mode
-from kube import Reflector, Source, core
+from kube import Cache, Reflector, Source, core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,8 +17,7 @@ from simulator.node.run import Parts, PodRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from kube import JsonObject
-    from kube.changes import ChangeType
+    from kube import ChangeType, JsonObject
     from simulator.node.lifecycle import Pauses
     from simulator.node.procroot import ProcRoot
     from simulator.node.run import Reports

@@ -4,13 +4,13 @@ What is remembered of nodes and namespaces, kept true by reflectors.
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gpufence import names
 from gpufence.errors import InvalidError
-from gpufence.nodes import GpuNode, read_node
+from gpufence.nodes import read_node
+from kube import Cache
 from webhook.cluster.compact import compact
 from webhook.fleet import Fleet
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpufence.dialects import Units
-    from kube import JsonObject
-    from kube.changes import ChangeType
+    from gpufence.nodes import GpuNode
+    from kube import ChangeType, JsonObject
 
 _LEAST_PAUSE_SECONDS = 0.02
 _PAUSES_PER_BUILD = 20  # so that building never takes more than a twentieth of the time
 
-NamedNode = tuple[str, GpuNode | None]
-NamedWords = tuple[str, dict[str, str]]
+NamedNode: TypeAlias = "tuple[str, GpuNode | None]"
+NamedAnnotations: TypeAlias = "tuple[str, Mapping[str, str]]"
 
 
-class NodeCache:
+class NodeCache(Cache["GpuNode"]):
     """
     The GPU nodes by name, and the fleet made of them.
 
@@ -37,76 +37,35 @@ class NodeCache:
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(self._note_change)
         self._monotonic = monotonic
-        self._nodes: dict[str, GpuNode] = {}
-        self._lock = threading.Lock()
         self._fleet = Fleet(())
         self._changed = False
         self._next_build = 0.0
 
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def get(self, name: str) -> GpuNode | None:
-        return self._nodes.get(name)
-
     def replace(self, objects: Sequence[NamedNode]) -> None:
-        nodes = {name: node for name, node in objects if node is not None}
-        with self._lock:
-            self._nodes = nodes
-            self._changed = True
-            self._next_build = 0.0
+        super().replace([(name, node) for name, node in objects if node is not None])
+        self._next_build = 0.0
 
     def apply(self, change: ChangeType, item: NamedNode) -> None:
         name, node = item
-        if change == "DELETED":
-            node = None
-        with self._lock:
-            # Every node reports now and then, and almost never about its cards.
-            if self._nodes.get(name) == node:
-                return
-            if node is None:
-                del self._nodes[name]
-            else:
-                self._nodes[name] = node
-            self._changed = True
+        if node is None:
+            super().forget(name)
+        else:
+            super().apply(change, (name, node))
 
     def fleet(self) -> Fleet:
         now = self._monotonic()
         if not self._changed or now < self._next_build:
             return self._fleet
-        with self._lock:
-            self._changed = False
-            nodes = tuple(self._nodes.values())
-        self._fleet = Fleet(nodes)
+        self._changed = False
+        self._fleet = Fleet(self.items.values())
         done = self._monotonic()
         self._next_build = done + max(_LEAST_PAUSE_SECONDS, (done - now) * _PAUSES_PER_BUILD)
         return self._fleet
 
-
-class NamespaceCache:
-    """
-    The words of ours that fenced namespaces carry, by name.
-    """
-
-    def __init__(self) -> None:
-        self._words: dict[str, dict[str, str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    def get(self, name: str) -> Mapping[str, str] | None:
-        return self._words.get(name)
-
-    def replace(self, objects: Sequence[NamedWords]) -> None:
-        self._words = dict(objects)
-
-    def apply(self, change: ChangeType, item: NamedWords) -> None:
-        name, words = item
-        if change == "DELETED":
-            self._words.pop(name, None)
-        else:
-            self._words[name] = words
+    def _note_change(self) -> None:
+        self._changed = True
 
 
 def keep_node(node: JsonObject, defaults: Units) -> NamedNode:
@@ -123,7 +82,7 @@ def keep_node(node: JsonObject, defaults: Units) -> NamedNode:
     return name, None if found is None else compact(found)
 
 
-def keep_namespace(namespace: JsonObject) -> NamedWords:
+def keep_namespace(namespace: JsonObject) -> NamedAnnotations:
     """
     Remember of a namespace only the annotations that are ours.
     """

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from kube import KubeError, NotFoundError, Reflector, Source, core
-from webhook.cluster.caches import NamespaceCache, NodeCache, keep_namespace, keep_node
+from kube import Cache, KubeError, NotFoundError, Reflector, Source, core
+from webhook.cluster.caches import NodeCache, keep_namespace, keep_node
 from webhook.cluster.port import UnknownError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpufence.dialects import Units
     from gpufence.nodes import GpuNode
     from kube import Client, JsonObject, WatchSettings
-    from webhook.cluster.caches import NamedNode, NamedWords
+    from webhook.cluster.caches import NamedAnnotations, NamedNode
     from webhook.fleet import Fleet
 
 THREADS = 8
@@ -46,8 +46,8 @@ class LiveCluster:
         self._pool = ThreadPoolExecutor(THREADS, "api")
         self._waiting = 0
         self.nodes = NodeCache()
-        self.namespaces = NamespaceCache()
-        self._reflectors: dict[str, Reflector[NamedNode] | Reflector[NamedWords]] = {
+        self.namespaces: Cache[Mapping[str, str]] = Cache()
+        self._reflectors: dict[str, Reflector[NamedNode] | Reflector[NamedAnnotations]] = {
             "nodes": Reflector(
                 client,
                 Source(path=core("nodes"), keep=partial(keep_node, defaults=units)),
@@ -80,10 +80,10 @@ class LiveCluster:
         return self.nodes.fleet()
 
     def node(self, name: str) -> GpuNode | None:
-        return self.nodes.get(name)
+        return self.nodes.items.get(name)
 
     def namespace(self, name: str) -> Mapping[str, str] | None:
-        return self.namespaces.get(name)
+        return self.namespaces.items.get(name)
 
     async def read_namespace(self, name: str) -> Mapping[str, str]:
         return keep_namespace(await self._get("namespaces", name))[1]

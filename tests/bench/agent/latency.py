@@ -21,8 +21,7 @@ from tests.support.observing import eventually
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kube import Client, JsonObject
-    from kube.changes import ChangeType
+    from kube import ChangeType, Client, JsonObject
     from tests.bench.agent.machine import Machine
     from tests.support.agent.process import AgentProcess
 

@@ -12,7 +12,7 @@ from tests.support.http_server import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kube.changes import ChangeType
+    from kube import ChangeType
 
 
 class Recorder:

@@ -31,8 +31,7 @@ from tests.http.kube.following import LIST, WATCH, following, name_of
 from tests.support.api_server import cut, hang, reply, watch
 
 if TYPE_CHECKING:
-    from kube import JsonObject
-    from kube.changes import ChangeType
+    from kube import ChangeType, JsonObject
     from tests.support.api_server import Answer, ApiServer
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kube import AccessError, UnreachableError, connect
-from kube.trust import Certificates, Trust
+from kube.tls import Certificates, Trust
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pods
 from tests.support.api_server import ApiServer, reply
 from tests.support.authority import Authority

@@ -24,8 +24,7 @@ from tests.support.observing import wait_until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kube import Client
-    from kube.changes import ChangeType
+    from kube import ChangeType, Client
     from simulator.controlplane import ControlPlane
 
 PATIENCE_SECONDS = 60.0

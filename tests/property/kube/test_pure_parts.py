@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence.backoff import Backoff
-from kube.changes import read_change
 from kube.errors import KubeError
-from kube.lines import LineCutter
 from kube.replies import RawReply, read_reply
+from kube.watch import LineCutter, read_change
 
 chances = st.floats(0, 1, exclude_max=True)
 texts = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1)

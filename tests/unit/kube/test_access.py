@@ -4,6 +4,7 @@ Which way to a cluster is taken, and what is said when there is none.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -100,3 +101,15 @@ def test_an_empty_environment_means_the_defaults() -> None:
     environ = {"KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}
 
     assert ClientSettings(user_agent="t") == read_client_settings(environ, user_agent="t")
+
+
+def test_a_program_without_the_kubernetes_package_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Images leave the package out; a kubeconfig there is refused with the reason.
+    """
+    monkeypatch.setitem(sys.modules, "kube.kubeconfig", None)
+
+    with pytest.raises(AccessError, match="/x cannot be read by a program without the package"):
+        find_access(ClientSettings(kubeconfig="/x"))

@@ -17,7 +17,7 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import TimeoutError as SlowError
 
-from kube.faults import explain
+from kube.connections import explain
 
 
 @pytest.mark.parametrize(

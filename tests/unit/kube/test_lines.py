@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube.lines import LineCutter, LineTooLongError
+from kube.watch import LineCutter, LineTooLongError
 
 
 def test_blank_lines_are_left_out() -> None:

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from kube.changes import read_change
 from kube.errors import BadReplyError, GoneError, KubeError, ServerError
 from kube.replies import RawReply, read_reply
+from kube.watch import read_change
 
 
 def test_nesting_without_end_is_a_bad_reply() -> None:

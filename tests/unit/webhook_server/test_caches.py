@@ -11,7 +11,7 @@ import pytest
 
 from gpufence.dialects import Units
 from webhook.cluster import NoCluster, UnknownError
-from webhook.cluster.caches import NamespaceCache, NodeCache, keep_namespace, keep_node
+from webhook.cluster.caches import NodeCache, keep_namespace, keep_node
 
 
 def node(name: str, memory_mib: int = 15360, **metadata: Any) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def test_only_nodes_with_gpus_are_kept() -> None:
     plain = {"metadata": {"name": "plain"}, "status": {"allocatable": {"cpu": "4"}}}
     cache.replace([kept(node("a")), kept(plain)])
 
-    assert 1 == len(cache)
-    assert cache.get("plain") is None
+    assert 1 == len(cache.items)
+    assert cache.items.get("plain") is None
 
 
 def test_a_node_that_cannot_be_read_does_not_stop_the_others() -> None:
@@ -67,7 +67,7 @@ def test_a_node_that_loses_its_gpus_is_forgotten() -> None:
     cache.apply("DELETED", kept(node("b")))
     cache.apply("DELETED", kept(node("b")))
 
-    assert 0 == len(cache)
+    assert 0 == len(cache.items)
 
 
 def test_equal_labels_share_their_memory() -> None:
@@ -91,7 +91,7 @@ def test_the_fleet_follows_a_change() -> None:
     clock.now += 1
 
     assert before.node("a") is None
-    assert cache.fleet().node("a") == cache.get("a")
+    assert cache.fleet().node("a") == cache.items.get("a")
 
 
 def test_a_heartbeat_makes_no_new_fleet() -> None:
@@ -147,27 +147,11 @@ def test_only_our_words_of_a_namespace_are_kept() -> None:
 
 
 @pytest.mark.parametrize("annotations", [None, {}])
-def test_a_namespace_without_words_is_known_all_the_same(annotations: object) -> None:
+def test_a_namespace_without_annotations_is_known_all_the_same(annotations: object) -> None:
     """
-    No words is an answer, unlike no namespace.
+    No annotation is an answer, unlike no namespace.
     """
-    cache = NamespaceCache()
-    cache.apply("ADDED", keep_namespace({"metadata": {"name": "a", "annotations": annotations}}))
-
-    assert {} == cache.get("a")
-    assert cache.get("b") is None
-
-
-def test_a_namespace_that_opts_out_is_forgotten() -> None:
-    """
-    Losing the label is a deletion to the watch that selects by it.
-    """
-    cache = NamespaceCache()
-    cache.replace([("a", {}), ("b", {})])
-    cache.apply("DELETED", ("a", {}))
-    cache.apply("DELETED", ("a", {}))
-
-    assert (1, None) == (len(cache), cache.get("a"))
+    assert ("a", {}) == keep_namespace({"metadata": {"name": "a", "annotations": annotations}})
 
 
 def test_without_a_cluster_nobody_can_be_asked() -> None:

@@ -7,18 +7,16 @@ from __future__ import annotations
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
-from agent.cluster.cache import Cache
 from agent.cluster.keep import NO_WORDS, Words, keep_pod
 from agent.cluster.picture import Picture, Sources
 from agent.cluster.settings import ClusterSettings
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import MIB
+from kube import Cache
 from tests.support.builders import card, gpushare, node, node_cards, pod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kube import JsonObject
 
 FENCED = Words({names.MODE: "evict"}, {})
@@ -101,29 +99,6 @@ def test_exempt_namespaces() -> None:
 
     assert known.by_uid["uid-1"].exempt
     assert (Mode.CAP, frozenset({"team-a"})) == (ground.highest, ground.exempt_namespaces)
-
-
-def test_changes() -> None:
-    """
-    A cache tells of what is new, and of nothing else.
-    """
-    told: list[int] = []
-    cache: Cache[int] = Cache(lambda: told.append(len(cache.items)))
-    steps: list[Callable[[], None]] = [
-        lambda: cache.replace([]),
-        lambda: cache.replace([]),
-        lambda: cache.replace([("a", 1), ("b", 2)]),
-        lambda: cache.apply("MODIFIED", ("a", 1)),
-        lambda: cache.apply("MODIFIED", ("a", 3)),
-        lambda: cache.apply("ADDED", ("c", 4)),
-        lambda: cache.apply("DELETED", ("c", 4)),
-        lambda: cache.apply("DELETED", ("c", 4)),
-    ]
-    for step in steps:
-        step()
-
-    assert [0, 2, 2, 3, 2] == told
-    assert {"a": 3, "b": 2} == cache.items
 
 
 def test_memory_is_flat() -> None:

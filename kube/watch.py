@@ -1,27 +1,61 @@
 """
-One collection's list and watch, and how far we have come in it.
+One collection's list and watch: the pace, the lines as they come, and how far we have come in it.
 """
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar, cast
 
-from kube.changes import ChangeType, read_change
+from gpufence.backoff import Backoff
 from kube.errors import BadReplyError, GoneError, ServerError, SilenceError, UnreachableError
-from kube.lines import LineCutter, LineTooLongError
-from kube.listing import collect
+from kube.replies import collect, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from kube.client import Client
-    from kube.objects import JsonObject
-    from kube.settings import WatchSettings
+    from kube.replies import JsonObject
     from kube.transport import Stream
 
 T = TypeVar("T")
+ChangeType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+
+_TYPES = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """
+    The pace of a reflector.
+    """
+
+    window_seconds: float = 240.0
+    """
+    The server is asked to end each watch after this long, up to a quarter more by chance.
+    """
+
+    silence_seconds: float = 75.0
+    """
+    No byte for this long ends a watch, for its connection may be half open; the next one tells.
+    Bookmarks come about once a minute on a busy server, but on a quiet one (Kubernetes 1.37) the
+    first was seen after two minutes: silence alone proves nothing.
+    """
+
+    settled_seconds: float = 1.0
+    """
+    A watch that ends sooner and delivered nothing counts as a failure, so that no loop runs hot.
+    """
+
+    line_limit_bytes: int = 16 * _MIB
+    """
+    Longest line believed; etcd takes objects of about 1.5 MiB.
+    """
+
+    backoff: Backoff = field(default_factory=Backoff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +151,86 @@ class Feed(Generic[T]):
         listing = collect(self._client.get, self._source.path, self._source.keep, query, page_size)
         self.version = self._newest_seen = listing.resource_version
         return listing.items
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """
+    One line of a watch: what happened to an object; type None is a bookmark, news of time only.
+    """
+
+    type: ChangeType | None
+    resource_version: str
+    object: JsonObject
+
+
+def read_change(request: str, line: bytes) -> Change:
+    """
+    Read one line.
+
+    Raises the ReplyError of an ERROR line, and BadReplyError for anything that is no line of a
+    watch: after that the only honest thing is to list again.
+    """
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadReplyError(f"{request}: a line of the watch is no JSON: {error}") from error
+    kind = event.get("type") if isinstance(event, dict) else None
+    content = event.get("object") if isinstance(event, dict) else None
+    if not isinstance(content, dict):
+        raise BadReplyError(f"{request}: a line of the watch has no object")
+    if kind == "ERROR":
+        raise status_error(request, content)
+    metadata = content.get("metadata")
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    if not isinstance(version, str) or not version:
+        raise BadReplyError(f"{request}: an object of the watch has no metadata.resourceVersion")
+    if kind == "BOOKMARK":
+        return Change(None, version, content)
+    if kind not in _TYPES:
+        raise BadReplyError(f"{request}: the watch speaks of {kind!r}, which is no known change")
+    return Change(cast("ChangeType", kind), version, content)
+
+
+class LineTooLongError(ValueError):
+    """
+    Raised when a line passes the limit: no object of Kubernetes is that large.
+    """
+
+
+class LineCutter:
+    """
+    Collect chunks and give back whole lines, never holding more than the limit.
+
+    Lines stay bytes: a chunk may end in the middle of a character.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """
+        Add a chunk and take out the lines it completes, blank ones left out.
+
+        Raises LineTooLongError when what is still without an end passes the limit.
+        """
+        *whole, last = chunk.split(b"\n")
+        lines = []
+        for part in whole:
+            lines.append(bytes(self._rest + part))
+            self._rest.clear()
+        self._rest += last
+        if max(map(len, [*lines, self._rest])) > self._limit_bytes:
+            raise LineTooLongError(f"a line is longer than {self._limit_bytes} bytes")
+        return [line for line in lines if line.strip()]
+
+    @property
+    def rest(self) -> bytes:
+        """
+        What came after the last line end: a stream that ends here ended in mid-line.
+        """
+        return bytes(self._rest)
 
 
 def _until_silence(stream: Stream) -> Generator[bytes, None, None]:

@@ -1,3 +1,0 @@
-"""
-Our reader of plain kubeconfigs, held against the Kubernetes client's.
-"""

@@ -27,20 +27,6 @@ E = TypeVar("E", bound=StrEnum)
 VERSION = 1
 
 
-class Form(StrEnum):
-    """
-    How a value is written for the program that reads it.
-    """
-
-    FRACTION = "fraction"  # 0.140000
-    PYTORCH = "pytorch"  # per_process_memory_fraction:0.140000
-    BYTES = "bytes"  # 2254857830
-    MEBIBYTES = "mebibytes"  # 2150
-    JULIA = "julia"  # 2150MiB
-    SHARE = "share"  # limit / card, for servers that count their own overhead
-    FIXED = "fixed"  # the same on every card
-
-
 class Done(StrEnum):
     """
     What became of a setting.
@@ -58,11 +44,12 @@ class Setting(NamedTuple):
     One variable or flag of one container and the figures behind its value.
 
     L, C, T and A of the design: the container's part, the context reserve, the card, the allowance.
+    `form` names the way the value is written, as the webhook's table of frameworks has it.
     """
 
     env: str
     slot: str
-    form: Form
+    form: str
     done: Done
     user: str | None = None
     limit_bytes: int | None = None
@@ -159,7 +146,7 @@ def _setting_object(setting: Setting) -> dict[str, object]:
     return {
         "env": setting.env,
         "slot": setting.slot,
-        "form": str(setting.form),
+        "form": setting.form,
         "user": setting.user,
         "done": str(setting.done),
         "L": _amount(setting.limit_bytes),
@@ -188,7 +175,7 @@ def _setting(said: Object, path: str) -> Setting:
     return Setting(
         env=as_text(said.get("env"), f"{path}.env"),
         slot=as_text(said.get("slot"), f"{path}.slot"),
-        form=_member(Form, said.get("form"), f"{path}.form"),
+        form=as_text(said.get("form"), f"{path}.form"),
         done=_member(Done, said.get("done"), f"{path}.done"),
         user=None if user is None else as_text(user, f"{path}.user"),
         limit_bytes=_bytes(said.get("L"), f"{path}.L"),

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.shape import escape_pointer
-from webhook.binding import exact_values
 from webhook.cluster import UnknownError
 from webhook.outcome import Outcome, Reply, Result
 from webhook.review import BINDINGS, write_allowed
+from webhook.rewrite.binding import exact_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,14 +5,10 @@ An operation that does not apply makes the API server answer 500 to the pod's cr
 the webhook may fail. So none is ever made but through here, and an operation that could not apply
 raises in our own process instead. Only what changes is named: fields we have never heard of stay
 out of the patch, and so out of danger.
-
-Pods come in series whose operations are alike, so those are made once and used again, and known
-by identity to whoever writes them out.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from gpufence.shape import escape_pointer
@@ -23,41 +19,24 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
 
 Path: TypeAlias = tuple[str | int, ...]
-
-
-class Shared(dict[str, object]):
-    """
-    An object that goes into many patches and is never changed: it is looked up by identity.
-    """
-
-    __hash__ = object.__hash__  # type: ignore[assignment]  # dict has none, since dicts change
-
-
-class SharedTexts(dict[str, str]):
-    """
-    Members of an object that many pods get and that are never changed: the same for texts alone.
-    """
-
-    __hash__ = object.__hash__  # type: ignore[assignment]  # dict has none, since dicts change
-
-
-Operation: TypeAlias = Shared
-_Entries: TypeAlias = SharedTexts | tuple[tuple[str, str | Shared], ...]
+Operation: TypeAlias = dict[str, object]
 
 
 class Patch:
     """
     The operations made so far, and the object as it will be when they are applied.
 
-    The object handed in is left as it is: what lies on the path of a change is copied, once.
+    The object handed in is left as it is, and so are values that are put in: what lies on the path
+    of a change is copied, once. Parts of a manifest may be one object (YAML has aliases), so a copy
+    is known by its identity and not by its path.
     """
 
     def __init__(self, document: Object) -> None:
         self.document: dict[str, object] = dict(document)
         self.operations: list[Operation] = []
-        self._ours: dict[int, object] = {}  # by identity, and kept so that none is used again
+        self._copies: dict[int, object] = {}  # kept, so that no identity is used again
 
-    def update(self, path: Path, entries: Mapping[str, str | Shared]) -> None:
+    def update(self, path: Path, entries: Mapping[str, object]) -> None:
         """
         Set members of an object, which is made if it is not there.
         """
@@ -65,19 +44,20 @@ class Patch:
             return
         target = self._copy(path)
         if not isinstance(target, dict):
-            self._make(path, dict(entries), _made_object(pointer(path), _known(entries)))
+            self._make(path, dict(entries), dict(entries))
             return
-        if target.keys().isdisjoint(entries):
-            self.operations += _added(pointer(path), _known(entries))
-        else:
-            prefix = pointer(path)
-            self.operations += [
-                _set("replace" if key in target else "add", prefix + escape(key), value)
-                for key, value in entries.items()
-            ]
+        prefix = f"{pointer(path)}/"
+        self.operations += [
+            {
+                "op": "replace" if key in target else "add",
+                "path": prefix + escape_pointer(key),
+                "value": value,
+            }
+            for key, value in entries.items()
+        ]
         target.update(entries)
 
-    def extend(self, path: Path, items: Sequence[Shared]) -> None:
+    def extend(self, path: Path, items: Sequence[object]) -> None:
         """
         Append to a list, which is made if it is not there.
         """
@@ -85,21 +65,11 @@ class Patch:
             return
         target = self._copy(path)
         if not isinstance(target, list):
-            self._make(path, list(items), _made_list(pointer(path), tuple(items)))
+            self._make(path, list(items), list(items))
             return
-        self.operations += _appended(path, tuple(items))
+        end = f"{pointer(path)}/-"
+        self.operations += [{"op": "add", "path": end, "value": item} for item in items]
         target += items
-
-    def append(self, path: Path, text: str) -> None:
-        """
-        Append one text to a list, which is made if it is not there.
-        """
-        target = self._copy(path)
-        if isinstance(target, list):
-            self.operations.append(_set("add", f"{pointer(path)}-", text))
-            target.append(text)
-        else:
-            self._make(path, [text], _made_list(pointer(path), (text,)))
 
     def remove(self, path: Path, key: str | int) -> None:
         """
@@ -107,7 +77,7 @@ class Patch:
         """
         target = cast("dict[str | int, object]", self._copy(path))
         del target[key]
-        self.operations.append(_removed(pointer(path) + escape(str(key))))
+        self.operations.append({"op": "remove", "path": pointer((*path, key))})
 
     def look(self, path: Path) -> dict[str, object]:
         """
@@ -118,12 +88,10 @@ class Patch:
             found = _member(found, key)
         return cast("dict[str, object]", found)
 
-    def _make(
-        self, path: Path, value: dict[str, object] | list[object], operation: Operation
-    ) -> None:
+    def _make(self, path: Path, value: object, copy: dict[str, object] | list[object]) -> None:
         parent = cast("dict[str, object]", self._copy(path[:-1]))
-        parent[str(path[-1])] = self._ours[id(value)] = value
-        self.operations.append(operation)
+        parent[str(path[-1])] = self._copies[id(copy)] = copy
+        self.operations.append({"op": "add", "path": pointer(path), "value": value})
 
     def _copy(self, path: Path) -> object:
         """
@@ -134,65 +102,19 @@ class Patch:
             child = _member(found, key)
             if not isinstance(child, (dict, list)):
                 return None
-            if id(child) not in self._ours:
+            if id(child) not in self._copies:
                 child = child.copy()
-                self._ours[id(child)] = child
+                self._copies[id(child)] = child
                 found[key] = child  # type: ignore[index]  # what has a member is an object or list
             found = child
         return found
 
 
-@lru_cache(maxsize=4096)
 def pointer(path: Path) -> str:
     """
-    Return the JSON pointer of a path with a slash at the end, ready for a last token.
+    Return the JSON pointer of a path.
     """
-    return "/".join(["", *map(escape, map(str, path)), ""])
-
-
-@lru_cache(maxsize=4096)
-def escape(token: str) -> str:
-    """
-    Escape one token of a JSON pointer (RFC 6901).
-    """
-    return escape_pointer(token)
-
-
-def _known(entries: Mapping[str, str | Shared]) -> _Entries:
-    """
-    Return members as something that can be looked up: at best what is known by identity.
-    """
-    return entries if isinstance(entries, SharedTexts) else tuple(entries.items())
-
-
-@lru_cache(maxsize=1024)
-def _set(kind: str, path: str, value: str | Shared) -> Operation:
-    return Shared(op=kind, path=path, value=value)
-
-
-@lru_cache(maxsize=1024)
-def _removed(path: str) -> Operation:
-    return Shared(op="remove", path=path)
-
-
-@lru_cache(maxsize=1024)
-def _added(prefix: str, entries: _Entries) -> tuple[Operation, ...]:
-    return tuple(_set("add", prefix + escape(key), value) for key, value in dict(entries).items())
-
-
-@lru_cache(maxsize=1024)
-def _appended(path: Path, items: tuple[Shared, ...]) -> tuple[Operation, ...]:
-    return tuple(_set("add", f"{pointer(path)}-", item) for item in items)
-
-
-@lru_cache(maxsize=1024)
-def _made_object(prefix: str, entries: _Entries) -> Operation:
-    return Shared(op="add", path=prefix[:-1], value=dict(entries))
-
-
-@lru_cache(maxsize=1024)
-def _made_list(prefix: str, items: tuple[str | Shared, ...]) -> Operation:
-    return Shared(op="add", path=prefix[:-1], value=list(items))
+    return "".join([f"/{escape_pointer(str(key))}" for key in path])
 
 
 def _member(parent: object, key: str | int) -> object:

@@ -4,7 +4,6 @@ Answer reviews of pods that are created in a fenced namespace.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 from gpufence.errors import InvalidError
@@ -14,7 +13,7 @@ from webhook.review import PODS, BadReviewError, allowed, write_allowed, write_a
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpufence.mode import Mode
     from webhook.cluster import Cluster
@@ -87,9 +86,5 @@ class PodHook:
         return Reply(OK, body, outcome)
 
 
-@lru_cache(maxsize=256)
-def _rewritten(operations: tuple[Operation, ...], warnings: tuple[str, ...], summary: str) -> bytes:
-    """
-    Write the verdict once for all pods of a series.
-    """
+def _rewritten(operations: Sequence[Operation], warnings: tuple[str, ...], summary: str) -> bytes:
     return allowed(operations, warnings, {"result": Result.REWRITTEN.value, "summary": summary})

@@ -25,7 +25,7 @@ from kubectl_gpufence.pods import see_pod
 from kubectl_gpufence.scene import NodeAgent, Scene, by_node, see_node
 from tests.support.builders import T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
-from webhook.binding import exact_values
+from webhook.rewrite.binding import exact_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,10 +4,9 @@ PURE. The sums behind every value: for one container, on every card it might mee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, IntEnum
 from fractions import Fraction
-from functools import lru_cache
+from typing import NamedTuple
 
 from gpufence.annotations import Headroom
 from gpufence.share import Allowance, ShareTerms, allowance, reserve_bytes, smallest_limit
@@ -15,141 +14,166 @@ from gpufence.share import Allowance, ShareTerms, allowance, reserve_bytes, smal
 _EXACT = 10**18  # finer than any fraction is written, so that the order of fractions is kept
 
 
-class Basis(StrEnum):
+class Injecting(Enum):
     """
-    What a value is reckoned from.
+    What is to become of the settings.
     """
 
-    PLAIN = "plain"  # the limit less the context
-    TENSORFLOW = "tensorflow"  # the same with TensorFlow's larger context, always by the factor
-    SHARE = "share"  # the limit itself, for programs that count their own context
+    SET = "set"
+    PLAN = "plan"  # observe: only said
+    GROW = "grow"  # observe with growth: said, and grow-on-demand set
+    NOTHING = "nothing"  # opted out, or nothing to inject
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
+class PodTerms(NamedTuple):
     """
-    A card that a container might meet, and the container's limit there; None where unknown.
+    What holds for every container of a pod.
+
+    `fenced` is False where nothing enforces the limit; `bound` is True when the variables stand as
+    they are and only their values can change. `reserve_override` replaces the table of reserves.
+    """
+
+    injecting: Injecting
+    fenced: bool
+    bound: bool
+    args: bool
+    hook: bool
+    processes: int
+    headroom: Headroom
+    reserve_override: int | None
+
+
+class LimitOnCard(NamedTuple):
+    """
+    A card that a container might meet, and its limit on each of so many; None where unknown.
     """
 
     limit_bytes: int | None
+    cards: int
     card_bytes: int | None
     compute_capability: tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reckoning:
+class Basis(IntEnum):
     """
-    Everything the sums of one container depend on.
+    What a value is reckoned from: its place among the sums of a container.
     """
 
-    met: tuple[Met, ...]
-    several_cards: bool = False
-    processes: int = 1
-    headroom: Headroom = Headroom.FACTOR
-    reserve_override: int | None = None
+    PLAIN = 0  # the limit less the context
+    TENSORFLOW = 1  # the same with TensorFlow's larger context, always by the factor
+    SHARE = 2  # the limit itself, for programs that count their own context
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class CardFigures(NamedTuple):
     """
-    L, C, T and A of one card; A exactly, so that a fraction of it is rounded once.
+    L, C, T and A of one card, the first four as the plan has them.
+
+    `fraction` is A / T as programs read it, empty where no card is known; `exact` is A as a
+    quotient, so that whatever is made of it is rounded once.
     """
 
     limit_bytes: int
     reserve_bytes: int
     card_bytes: int | None
-    may: Allowance
-
-    @property
-    def starved(self) -> bool:
-        return self.may.starved
-
-    @property
-    def allowance_bytes(self) -> int:
-        return self.may.bytes
+    allowance_bytes: int
+    fraction: str
+    exact: Allowance
 
     @property
     def ratio(self) -> Fraction:
         """
-        Return A / T, exactly.
+        Return A / T exactly, or A / L where no card is known.
         """
-        return Fraction(self.may.numerator, self.may.denominator * self.card)
-
-    @property
-    def fraction(self) -> str:
-        """
-        Return A / T as it is written for programs.
-        """
-        return self.may.fraction_of(self.card)
-
-    @property
-    def card(self) -> int:
-        """
-        Return the card's memory, or the limit in place of a card that nobody knows.
-        """
-        return self.limit_bytes if self.card_bytes is None else self.card_bytes
+        whole = self.limit_bytes if self.card_bytes is None else self.card_bytes
+        return Fraction(self.exact.numerator, self.exact.denominator * whole)
 
 
-@dataclass(frozen=True, slots=True)
-class Smallest:
+class Smallest(NamedTuple):
     """
     The figures that lead to the smallest fraction of a card and to the smallest amount.
 
     They may be of different cards. None where no card, or no limit, is known.
     """
 
-    fraction: Figures | None
-    amount: Figures | None
+    fraction: CardFigures | None
+    amount: CardFigures | None
 
 
-@lru_cache(maxsize=4096)
-def smallest(reckoning: Reckoning, basis: Basis) -> Smallest:
+class TooSmall(NamedTuple):
     """
-    Return what is safe on whichever card the container meets.
+    A limit that leaves a framework no room on any card, and the smallest one that would.
     """
-    found = [item for met in reckoning.met if (item := _figures(reckoning, met, basis))]
-    sized = [item for item in found if item.card_bytes is not None]
-    return Smallest(
-        fraction=min(sized, key=_order, default=None),
-        amount=min(found, key=lambda item: item.allowance_bytes, default=None),
+
+    limit_bytes: int
+    reserve_bytes: int
+    sufficient_bytes: int
+
+
+class ContainerFigures(NamedTuple):
+    """
+    What is safe for one container on whichever card it meets; `by_basis` is indexed by `Basis`.
+    """
+
+    limit_bytes: int | None
+    by_basis: tuple[Smallest, Smallest, Smallest]
+    too_small: TooSmall | None
+
+
+def container_figures(cards: tuple[LimitOnCard, ...], terms: PodTerms) -> ContainerFigures:
+    """
+    Work out the figures of one container from its limit on each card it might meet.
+    """
+    plain, tensorflow, share = (
+        [figures for card in cards if (figures := _on_card(card, terms, basis))] for basis in Basis
+    )
+    return ContainerFigures(
+        limit_bytes=min((item.limit_bytes for item in plain), default=None),
+        by_basis=(_smallest(plain), _smallest(tensorflow), _smallest(share)),
+        too_small=_too_small(plain, terms),
     )
 
 
-def starved_everywhere(reckoning: Reckoning) -> Figures | None:
-    """
-    Return the figures of the best card if the limit is too small even there, else None.
-    """
-    found = [item for met in reckoning.met if (item := _figures(reckoning, met, Basis.PLAIN))]
-    best = min(found, key=lambda item: item.reserve_bytes, default=None)
-    return best if best is not None and all(item.starved for item in found) else None
-
-
-def sufficient_limit(reckoning: Reckoning, figures: Figures) -> int:
-    """
-    Return the smallest limit with which the container could work on that card.
-    """
-    terms = ShareTerms(figures.reserve_bytes, reckoning.processes, reckoning.headroom)
-    return smallest_limit(terms)
-
-
-def _figures(reckoning: Reckoning, met: Met, basis: Basis) -> Figures | None:
-    limit, card = met.limit_bytes, met.card_bytes
+def _on_card(card: LimitOnCard, terms: PodTerms, basis: Basis) -> CardFigures | None:
+    limit, size = card.limit_bytes, card.card_bytes
     if limit is None:
         return None
+    whole = limit if size is None else size
     if basis is Basis.SHARE:
-        part = min(limit, limit if card is None else card)
-        return Figures(limit, 0, card, Allowance(part, reckoning.processes, starved=False))
-    tensorflow = basis is Basis.TENSORFLOW
-    reserve = reckoning.reserve_override
-    if reserve is None:
-        cards = 2 if reckoning.several_cards else 1
-        reserve = reserve_bytes(met.compute_capability, tensorflow=tensorflow, cards=cards)
-    headroom = Headroom.FACTOR if tensorflow else reckoning.headroom
-    terms = ShareTerms(reserve, reckoning.processes, headroom)
-    may = allowance(limit, limit if card is None else card, terms)
-    return Figures(limit, reserve, card, may)
+        reserve = 0
+        may = Allowance(min(limit, whole), terms.processes, starved=False)
+    else:
+        tensorflow = basis is Basis.TENSORFLOW
+        reserve = (
+            reserve_bytes(card.compute_capability, tensorflow=tensorflow, cards=card.cards)
+            if terms.reserve_override is None
+            else terms.reserve_override
+        )
+        headroom = Headroom.FACTOR if tensorflow else terms.headroom
+        may = allowance(limit, whole, ShareTerms(reserve, terms.processes, headroom))
+    fraction = "" if size is None else may.fraction_of(size)
+    return CardFigures(limit, reserve, size, may.bytes, fraction, may)
 
 
-def _order(figures: Figures) -> int:
-    may = figures.may
-    return may.numerator * _EXACT // (may.denominator * figures.card)
+def _smallest(figures: list[CardFigures]) -> Smallest:
+    return Smallest(
+        fraction=min(
+            (item for item in figures if item.card_bytes is not None), key=_order, default=None
+        ),
+        amount=min(figures, key=lambda item: item.allowance_bytes, default=None),
+    )
+
+
+def _order(figures: CardFigures) -> int:
+    ratio = figures.ratio
+    return ratio.numerator * _EXACT // ratio.denominator
+
+
+def _too_small(plain: list[CardFigures], terms: PodTerms) -> TooSmall | None:
+    """
+    Return what to say of a limit that is too small even on the best card.
+    """
+    best = min(plain, key=lambda item: item.reserve_bytes, default=None)
+    if best is None or not all(item.exact.starved for item in plain):
+        return None
+    enough = smallest_limit(ShareTerms(best.reserve_bytes, terms.processes, terms.headroom))
+    return TooSmall(best.limit_bytes, best.reserve_bytes, enough)

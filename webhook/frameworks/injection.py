@@ -1,101 +1,149 @@
 """
 PURE. Everything one container is told, from the figures and from what it says already.
-
-The same containers come again and again, a thousand times from one Deployment: what is worked out
-here depends on its arguments alone, all of them plain values, and is remembered.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.plan import ContainerPlan, Done, Form, Setting, write_container
-from webhook.frameworks.ask import Ask, How, Injection, TooSmall, Word
-from webhook.frameworks.defeats import defeat
-from webhook.frameworks.figures import (
-    Basis,
-    smallest,
-    starved_everywhere,
-    sufficient_limit,
-)
-from webhook.frameworks.remarks import (
-    ENV_FROM,
-    HIDDEN,
-    NO_ARGUMENT,
-    NO_SERVER,
-    lowered,
-    server_unaware,
-)
-from webhook.frameworks.settle import settle
+from gpufence.plan import ContainerPlan, Done, Setting, write_container
+from webhook.frameworks.figures import Basis, Injecting, container_figures
 from webhook.frameworks.table import (
     GROWTH,
-    OWN_FRACTION,
-    PYTORCH,
     TABLE,
     XLA,
     XLA_BLANK,
     XLA_NEW,
     XLA_NEW_BLANK,
+    FixedRow,
+    defeat,
 )
+from webhook.frameworks.values import lowered, value_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from webhook.frameworks.figures import Reckoning
-    from webhook.frameworks.servers import Launch
-    from webhook.frameworks.settle import Settled
-    from webhook.frameworks.table import Row
+    from webhook.frameworks.figures import ContainerFigures, LimitOnCard, PodTerms, TooSmall
+    from webhook.frameworks.servers import ServerLaunch
+    from webhook.frameworks.table import FrameworkRow
+
+HIDDEN = "comes from elsewhere (valueFrom or $(VAR)); left as it is, uncapped"
+ENV_FROM = "envFrom may set variables unseen here; those of gpufence win over it"
+NO_ARGUMENT = f"{names.ARGS}: no card is known to reckon with, so no argument is appended"
+NO_SERVER = f"{names.ARGS}: no known server is started here; name it with {names.FRAMEWORK}"
 
 
-@lru_cache(maxsize=2048)
-def inject(ask: Ask) -> Injection:
+class Variable(NamedTuple):
     """
-    Work out one container's settings.
+    What a container says about one variable already.
+
+    `user` is the user's own text, also where a pass before this one has replaced it. `points`
+    marks a variable that reads a slot, `slot` is that slot if it can be used again. `hidden` marks
+    a value that cannot be read (valueFrom, `$(VAR)`).
     """
-    work = _Work(ask)
+
+    user: str | None = None
+    slot: str = ""
+    points: bool = False
+    hidden: bool = False
+
+
+class ContainerText(NamedTuple):
+    """
+    What one container says, as far as frameworks go.
+    """
+
+    name: str
+    variables: Mapping[str, Variable]
+    launch: ServerLaunch | None = None
+    env_from: bool = False
+
+
+class Injection(NamedTuple):
+    """
+    What becomes of one container; `text` is its part of the plan as it stands on the pod.
+
+    `slots` are variables to point at their slots, `values` what stands in those; `restored` are
+    variables that an earlier pass pointed at a slot and that get their own text back, or go;
+    `argument` is to be appended where there is one.
+    """
+
+    plan: ContainerPlan
+    text: str
+    slots: Mapping[str, str]
+    values: Mapping[str, str]
+    restored: Mapping[str, str | None]
+    warnings: tuple[str, ...]
+    argument: str
+    next_slot: int
+    too_small: TooSmall | None
+
+
+class OwnSettings(NamedTuple):
+    """
+    The sums of a container, and what it is told if it says nothing itself.
+    """
+
+    figures: ContainerFigures
+    injection: Injection
+
+
+_ABSENT = Variable()
+
+
+def inject(
+    text: ContainerText, cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int
+) -> Injection:
+    """
+    Work out one container's settings; `first_slot` is the first number that is free.
+    """
+    own = own_settings(cards, terms, first_slot)
+    if text.variables or text.launch is not None or text.env_from or terms.args:
+        return _injection(text, own.figures, terms, first_slot)
+    return own.injection
+
+
+@lru_cache(maxsize=512)
+def own_settings(cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int) -> OwnSettings:
+    """
+    Work out the settings of a container that says nothing itself, which are most.
+
+    The one thing that is remembered from pod to pod. It depends on a few numbers and on nobody's
+    text: a cluster has a handful of kinds of cards, and limits are round.
+    """
+    figures = container_figures(cards, terms)
+    return OwnSettings(figures, _injection(ContainerText("", {}), figures, terms, first_slot))
+
+
+def _injection(
+    text: ContainerText, figures: ContainerFigures, terms: PodTerms, first_slot: int
+) -> Injection:
+    work = _Work(text, figures, terms, first_slot)
     work.settle_all()
-    known = [met.limit_bytes for met in ask.reckoning.met if met.limit_bytes is not None]
     plan = ContainerPlan(
-        limit_bytes=min(known, default=None),
-        processes=ask.reckoning.processes,
-        headroom=ask.reckoning.headroom,
-        cap_bytes=_cap(ask, aware=work.aware),
+        limit_bytes=figures.limit_bytes,
+        processes=terms.processes,
+        headroom=terms.headroom,
+        cap_bytes=work.cap_bytes(),
         settings=tuple(work.settings),
     )
     return Injection(
-        container=ask.container,
         plan=plan,
         text=write_container(plan),
-        slots=tuple(work.slots),
-        values=tuple(work.values),
-        restored=tuple(work.restored()),
-        warnings=tuple(f"{ask.container}: {text}" for text in work.warnings),
+        slots=work.slots,
+        values=work.values,
+        restored={
+            env: variable.user
+            for env, variable in text.variables.items()
+            if variable.points and env not in work.slots
+        },
+        warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
+        argument=text.launch.argument if text.launch is not None and work.told else "",
         next_slot=work.next_slot,
-        argument=ask.launch.argument if ask.launch is not None and work.told else "",
-        too_small=None if ask.how is How.NOTHING or not ask.fenced else _too_small(ask.reckoning),
+        too_small=None if work.idle else figures.too_small,
     )
-
-
-def _cap(ask: Ask, *, aware: bool) -> int | None:
-    """
-    Return what each process may allocate; servers that plan by themselves count their own context,
-    and none is capped that does not know its share.
-    """
-    by_itself = ask.launch is not None and ask.launch.flag.torch
-    if ask.how is How.NOTHING or not ask.fenced or (by_itself and not aware):
-        return None
-    found = smallest(ask.reckoning, Basis.SHARE if by_itself else Basis.PLAIN).amount
-    return None if found is None else found.allowance_bytes
-
-
-def _too_small(reckoning: Reckoning) -> TooSmall | None:
-    best = starved_everywhere(reckoning)
-    if best is None:
-        return None
-    return TooSmall(best.limit_bytes, best.reserve_bytes, sufficient_limit(reckoning, best))
 
 
 class _Work:
@@ -103,143 +151,132 @@ class _Work:
     One container's settings in the making.
     """
 
-    def __init__(self, ask: Ask) -> None:
-        self.ask = ask
-        self.words = {word.env: word for word in ask.words}
-        self.next_slot = ask.first_slot
+    def __init__(
+        self, text: ContainerText, figures: ContainerFigures, terms: PodTerms, first_slot: int
+    ) -> None:
+        self.text = text
+        self.figures = figures
+        self.terms = terms
+        self.next_slot = first_slot
+        self.idle = terms.injecting is Injecting.NOTHING or not terms.fenced
         self.settings: list[Setting] = []
-        self.slots: list[tuple[str, str]] = []
-        self.values: list[tuple[str, str]] = []
+        self.slots: dict[str, str] = {}
+        self.values: dict[str, str] = {}
         self.warnings: list[str] = []
         self.aware = False
         self.told = False
 
     def settle_all(self) -> None:
-        how = self.ask.how
-        grown = GROWTH if how is How.GROW else ()
+        injecting = self.terms.injecting
+        grown: tuple[FrameworkRow | FixedRow, ...] = GROWTH if injecting is Injecting.GROW else ()
         for row in grown:
             self._settle(row, really=True)
-        if how is How.NOTHING or not self.ask.fenced:
+        if self.idle:
             return
+        really = injecting is Injecting.SET
         for row in self._rows():
             if row not in grown:
-                self._settle(row, really=how is How.SET)
-        if how is How.SET:
+                self._settle(row, really=really)
+        if really:
             self._warn_of_defeats()
 
-    def _rows(self) -> Iterator[Row]:
+    def cap_bytes(self) -> int | None:
+        """
+        Return what each process may allocate; servers that plan by themselves count their own
+        context, and none is capped that does not know its share.
+        """
+        launch = self.text.launch
+        by_itself = launch is not None and launch.flag.torch
+        if self.idle or (by_itself and not self.aware):
+            return None
+        amount = self.figures.by_basis[Basis.SHARE if by_itself else Basis.PLAIN].amount
+        return None if amount is None else amount.allowance_bytes
+
+    def _rows(self) -> Iterator[FrameworkRow | FixedRow]:
         """
         Yield the rows that hold for this container.
         """
-        launch = self.ask.launch
+        launch = self.text.launch
         hidden_torch = launch is not None and launch.flag.torch
         self.aware = launch is not None and self._knows_share(launch)
         for row in TABLE:
             if row is XLA:
                 yield from self._xla_rows()
-            elif hidden_torch and row in (PYTORCH, OWN_FRACTION):
-                points = self.words.get(row.env, Word(row.env)).points
-                if self.aware or (self.ask.bound and points):
-                    yield replace(row, basis=Basis.SHARE)
+            elif hidden_torch and not isinstance(row, FixedRow) and row.of_torch:
+                points = self.text.variables.get(row.env, _ABSENT).points
+                if self.aware or (self.terms.bound and points):
+                    yield row._replace(basis=Basis.SHARE)
             elif row is not XLA_NEW_BLANK:
                 yield row
         if launch is not None:
             yield launch.flag.row
 
-    def _xla_rows(self) -> Iterator[Row]:
+    def _xla_rows(self) -> Iterator[FrameworkRow | FixedRow]:
         """
         Yield JAX's two names: the one the user chose, and the other as blank.
 
         Where one of them cannot be read, setting the other could make both non-empty, so both stay.
         """
-        old, new = self.words.get(names.XLA_FRACTION), self.words.get(names.XLA_NEW_FRACTION)
-        hidden = [word for word in (old, new) if word is not None and word.hidden]
-        if hidden:
-            rows = {XLA.env: XLA, XLA_NEW.env: XLA_NEW}
-            yield from (rows[word.env] for word in hidden)
-        elif new is not None and new.user:
+        old = self.text.variables.get(XLA.env, _ABSENT)
+        new = self.text.variables.get(XLA_NEW.env, _ABSENT)
+        if old.hidden or new.hidden:
+            yield from (row for row, each in ((XLA, old), (XLA_NEW, new)) if each.hidden)
+        elif new.user:
             yield from (XLA_BLANK, XLA_NEW)
         else:
             yield from (XLA, XLA_NEW_BLANK)
 
-    def _settle(self, row: Row, *, really: bool) -> None:
-        word = self.words.get(row.env, Word(row.env))
-        if word.hidden:
-            self.settings.append(Setting(row.env, "", row.form, Done.LEFT))
-            self.warnings.append(f"{row.env} {HIDDEN}")
+    def _settle(self, row: FrameworkRow | FixedRow, *, really: bool) -> None:
+        env, launch = row.env, self.text.launch
+        variable = self.text.variables.get(env, _ABSENT)
+        if variable.hidden:
+            self.settings.append(Setting(env, "", row.form, Done.LEFT))
+            self.warnings.append(f"{env} {HIDDEN}")
             return
-        launch = self.ask.launch
         flagged = launch is not None and self.told and row is launch.flag.row
-        user = launch.value if launch is not None and flagged and launch.value else word.user
-        settled = settle(row, smallest(self.ask.reckoning, row.basis), user)
-        if settled is None:
+        user = launch.value if launch is not None and flagged and launch.value else variable.user
+        value = value_for(row, self.figures, user)
+        if value is None:
             return
-        slot = word.slot
-        stays = settled.done is Done.KEPT and row.form is Form.FIXED and not word.points
+        slot = ""
+        stays = isinstance(row, FixedRow) and value.done is Done.KEPT and not variable.points
         if really and not stays:
-            slot = slot or self._new_slot()
-            self.slots.append((row.env, slot))
-            self.values.append((slot, settled.text))
-        self._record(row, settled, user, slot if really else "", really=really)
-        if settled.done is Done.LOWERED:
+            slot = self.slots[env] = variable.slot or self._new_slot()
+            self.values[slot] = value.text
+        figures = value.figures[:4] if value.figures is not None else ()
+        done = value.done if really else Done.PLANNED
+        self.settings.append(Setting(env, slot, row.form, done, user, *figures))
+        if value.done is Done.LOWERED:
             label = launch.flag.text if launch is not None and flagged else ""
-            self.warnings.append(lowered(row, settled, user or "", label=label))
-
-    def _record(
-        self, row: Row, settled: Settled, user: str | None, slot: str, *, really: bool
-    ) -> None:
-        figures = settled.figures
-        self.settings.append(
-            Setting(
-                env=row.env,
-                slot=slot,
-                form=row.form,
-                done=settled.done if really else Done.PLANNED,
-                user=user,
-                limit_bytes=figures.limit_bytes if figures else None,
-                reserve_bytes=figures.reserve_bytes if figures else None,
-                card_bytes=figures.card_bytes if figures else None,
-                allowance_bytes=figures.allowance_bytes if figures else None,
-            )
-        )
+            self.warnings.append(lowered(row, value, user or "", label=label))
 
     def _new_slot(self) -> str:
         self.next_slot += 1
         return f"s{self.next_slot - 1}"
 
-    def restored(self) -> Iterator[tuple[str, str | None]]:
+    def _knows_share(self, launch: ServerLaunch) -> bool:
         """
-        Yield what an earlier pass set and this one does not.
+        Return whether the server stays within its share, told so by the user or, if asked, by us.
         """
-        now = {env for env, _ in self.slots}
-        for word in self.ask.words:
-            if word.points and word.env not in now:
-                yield word.env, word.user
-
-    def _knows_share(self, launch: Launch) -> bool:
-        """
-        Tell whether the server stays within its share, told so by the user or, if asked, by us.
-        """
-        share = smallest(self.ask.reckoning, Basis.SHARE).fraction
+        share = self.figures.by_basis[Basis.SHARE].fraction
         if share is None:
-            if self.ask.args:
+            if self.terms.args:
                 self.warnings.append(NO_ARGUMENT)
             return launch.told_by_us
         if launch.within(share.ratio):
             return True
-        if self.ask.args and not launch.obstacle:
-            self.told = self.ask.how is How.SET
+        if self.terms.args and not launch.obstacle:
+            self.told = self.terms.injecting is Injecting.SET
             return True
-        text = share.fraction
-        self.warnings.append(server_unaware(launch, text, args=self.ask.args))
+        self.warnings.append(launch.unaware(share.fraction, args=self.terms.args))
         return False
 
     def _warn_of_defeats(self) -> None:
-        for word in self.ask.words:
-            text = defeat(word.env, None if word.hidden else word.user, hook=self.ask.hook)
-            if text:
-                self.warnings.append(f"{word.env} {text}")
-        if self.ask.env_from:
+        for env, variable in self.text.variables.items():
+            sentence = defeat(env, None if variable.hidden else variable.user, hook=self.terms.hook)
+            if sentence:
+                self.warnings.append(f"{env} {sentence}")
+        if self.text.env_from:
             self.warnings.append(ENV_FROM)
-        if self.ask.args and self.ask.launch is None:
+        if self.terms.args and self.text.launch is None:
             self.warnings.append(NO_SERVER)

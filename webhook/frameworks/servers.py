@@ -8,22 +8,21 @@ tenths of the card unless told otherwise, and then cannot allocate it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.plan import Form
+from gpufence.errors import shown
 from webhook.frameworks.figures import Basis
-from webhook.frameworks.table import Row
-from webhook.frameworks.wanted import wanted
+from webhook.frameworks.table import fraction_row, read_fraction
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from webhook.frameworks.table import FrameworkRow
 
-class Server(StrEnum):
+
+class InferenceServer(StrEnum):
     """
     The servers gpufence knows, by what `gpufence.io/framework` calls them.
     """
@@ -34,8 +33,7 @@ class Server(StrEnum):
     TRITON = "triton"
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class ServerFlag(NamedTuple):
     """
     A server's own memory flag.
 
@@ -46,26 +44,27 @@ class Flag:
 
     text: str
     pattern: re.Pattern[str]
-    row: Row
+    row: FrameworkRow
     greedy: bool = True
     torch: bool = False
     bare: bool = False
 
 
-def _flag(text: str, basis: Basis, **kind: bool) -> Flag:
+def _flag(text: str, basis: Basis, **kind: bool) -> ServerFlag:
     loose = re.escape(text).replace("_", "-").replace(r"\-", "-").replace("-", "[-_]")
     joint = "" if text.endswith("=") else r"[= ]\s*"
-    form = Form.SHARE if basis is Basis.SHARE else Form.FRACTION
     pattern = re.compile(rf"(?:^|\s){loose}{joint}['\"]?([^\s'\"]+)")
-    return Flag(text, pattern, Row(names.ENV_SERVER, form, basis), **kind)
+    return ServerFlag(text, pattern, fraction_row(names.ENV_SERVER, basis), **kind)
 
 
 FLAGS = {
-    Server.VLLM: _flag("--gpu-memory-utilization", Basis.SHARE, torch=True),
+    InferenceServer.VLLM: _flag("--gpu-memory-utilization", Basis.SHARE, torch=True),
     # The static part only: activations and CUDA graphs come on top of it.
-    Server.SGLANG: _flag("--mem-fraction-static", Basis.PLAIN, torch=True),
-    Server.TF_SERVING: _flag("--per_process_gpu_memory_fraction", Basis.TENSORFLOW, bare=True),
-    Server.TRITON: _flag(
+    InferenceServer.SGLANG: _flag("--mem-fraction-static", Basis.PLAIN, torch=True),
+    InferenceServer.TF_SERVING: _flag(
+        "--per_process_gpu_memory_fraction", Basis.TENSORFLOW, bare=True
+    ),
+    InferenceServer.TRITON: _flag(
         "--backend-config=tensorflow,gpu-memory-fraction=", Basis.TENSORFLOW, greedy=False
     ),
 }
@@ -85,8 +84,7 @@ _SHELLS = re.compile(r"(?:^|\s)(?:\S*/)?(?:ba|da|a|z|k)?sh\s+(?:-\w+\s+)*-\w*c(?
 _OURS = re.compile(r"\$[({]?GPUFENCE_\w+[)}]?")
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class ServerLaunch(NamedTuple):
     """
     How a container starts its server.
 
@@ -94,12 +92,12 @@ class Launch:
     appended, where none can.
     """
 
-    server: Server
+    server: InferenceServer
     value: str | None
     obstacle: str = ""
 
     @property
-    def flag(self) -> Flag:
+    def flag(self) -> ServerFlag:
         return FLAGS[self.server]
 
     @property
@@ -113,40 +111,58 @@ class Launch:
     @property
     def told_by_us(self) -> bool:
         """
-        Tell whether the flag's value is a variable of ours, and so right on every card.
+        Return whether the flag's value is a variable of ours, and so right on every card.
         """
         return self.value is not None and _OURS.fullmatch(self.value) is not None
 
     def within(self, share: Fraction) -> bool:
         """
-        Tell whether the server is told to stay within its share.
+        Return whether the server is told to stay within its share.
         """
         if self.value is None:
             return not self.flag.greedy
-        asked = wanted(Form.FRACTION, self.value, None)
-        return self.told_by_us or (asked is not None and asked <= share)
+        asked = read_fraction(self.value)
+        return self.told_by_us or (asked is not None and 0 < asked <= share)
+
+    def unaware(self, share: str, *, args: bool) -> str:
+        """
+        Say that the server does not know its share, and how it can learn of it.
+        """
+        flag = self.flag.text.rstrip("=")
+        start = f"{flag} {shown(self.value)}" if self.value else f"{self.server} without {flag}"
+        joint = "=" if self.flag.text.endswith("=") else " "
+        if not args:
+            remedy = f"write {flag}{joint}{share} or set {names.ARGS}"
+        else:
+            remedy = f"{self.obstacle}: write {flag}{joint}$({names.ENV_SERVER}) there"
+        return f"{start} takes more than the share {share}; {remedy}"
 
 
-@lru_cache(maxsize=1024)
 def read_launch(
     image: str, command: tuple[str, ...], args: tuple[str, ...], framework: str = ""
-) -> Launch | None:
+) -> ServerLaunch | None:
     """
     Recognise a server by the user's word, by what is started, or by the image; None for any other.
     """
     if framework in NO_SERVER:
         return None
     line = " ".join((*command, *args))
-    server = Server(framework) if framework in tuple(Server) else _recognised(line, image)
+    server = (
+        InferenceServer(framework)
+        if framework in tuple(InferenceServer)
+        else _recognised(line, image)
+    )
     if server is None:
         return None
     found = FLAGS[server].pattern.findall(line)
-    return Launch(server, found[-1] if found else None, _obstacle(server, command, args, line))
+    return ServerLaunch(
+        server, found[-1] if found else None, _obstacle(server, command, args, line)
+    )
 
 
-def _recognised(line: str, image: str) -> Server | None:
+def _recognised(line: str, image: str) -> InferenceServer | None:
     match = _COMMANDS.search(line) or _IMAGES.search(image)
-    return Server[match.lastgroup.upper()] if match and match.lastgroup else None
+    return InferenceServer[match.lastgroup.upper()] if match and match.lastgroup else None
 
 
 def without_ours(args: tuple[str, ...]) -> tuple[str, ...]:
@@ -156,10 +172,12 @@ def without_ours(args: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(item for item in args if item not in _ARGUMENTS)
 
 
-_ARGUMENTS = frozenset(Launch(server, None).argument for server in Server)
+_ARGUMENTS = frozenset(ServerLaunch(server, None).argument for server in InferenceServer)
 
 
-def _obstacle(server: Server, command: tuple[str, ...], args: tuple[str, ...], line: str) -> str:
+def _obstacle(
+    server: InferenceServer, command: tuple[str, ...], args: tuple[str, ...], line: str
+) -> str:
     if _SHELLS.search(line) or args[:1] == ("-c",):
         return "a shell starts the server"
     if not command and not args and not FLAGS[server].bare:

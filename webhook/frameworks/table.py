@@ -1,59 +1,213 @@
 """
 PURE. The variables by which frameworks can be told how much memory they may use.
 
-One row for each; what every one of them does, and how it misbehaves, is in docs/frameworks.md.
+One row for each: how our value is written, and how the framework itself would read a user's. What
+every one of them does, and how it misbehaves, is in docs/frameworks.md. A new framework is its
+variable in gpufence/names.py, and a row here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.plan import Form
+from gpufence.quantity import MIB
 from webhook.frameworks.figures import Basis
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-@dataclass(frozen=True, slots=True)
-class Row:
+    from webhook.frameworks.figures import CardFigures
+
+_DECIMAL = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE](-?[0-9]))?\s*")
+_WHOLE = re.compile(r"\s*([0-9]{1,20})\s*")
+_PERCENT = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,20})?)%\s*")
+_JULIA = re.compile(r"\s*([0-9]{1,20})\s*([kKMGT]?)(i?)B?\s*")
+_PYTORCH_FRACTION = re.compile(r"(?:^|,)\s*per_process_memory_fraction\s*:\s*([^,]*)")
+_THOUSANDS = " KMGT"
+
+
+def read_fraction(text: str, _: int | None = None) -> Fraction | None:
+    number = _DECIMAL.fullmatch(text)
+    return Fraction(number[1]) * Fraction(10) ** int(number[2] or 0) if number else None
+
+
+def write_fraction(figures: CardFigures, _: str) -> str:
+    return figures.fraction
+
+
+def _read_pytorch(text: str, _: int | None) -> Fraction | None:
     """
-    One variable: how its value is written, what it is reckoned from, or its one `fixed` value.
+    Return the last fraction among PyTorch's options, which is the one that counts.
+    """
+    found = _PYTORCH_FRACTION.findall(text)
+    return read_fraction(found[-1]) if found else None
 
-    `yields` marks a fixed value that gives way to whatever the user wrote.
+
+def _write_pytorch(figures: CardFigures, user: str) -> str:
+    """
+    Return the user's options with our fraction in place of any other, the rest as it was.
+    """
+    ours = f"per_process_memory_fraction:{figures.fraction}"
+    rest = _PYTORCH_FRACTION.sub("", user).strip(", ") if user else ""
+    return f"{rest},{ours}" if rest else ours
+
+
+def _names_pytorch_fraction(text: str) -> bool:
+    return _PYTORCH_FRACTION.search(text) is not None
+
+
+def _read_bytes(text: str, card_bytes: int | None) -> Fraction | None:
+    number = _WHOLE.fullmatch(text)
+    return Fraction(int(number[1])) if number else _of_percent(text, card_bytes)
+
+
+def _write_bytes(figures: CardFigures, _: str) -> str:
+    return str(figures.allowance_bytes)
+
+
+def _read_mebibytes(text: str, _: int | None) -> Fraction | None:
+    number = _WHOLE.fullmatch(text)
+    return Fraction(int(number[1]) * MIB) if number else None
+
+
+def _write_mebibytes(figures: CardFigures, _: str) -> str:
+    return str(max(figures.allowance_bytes // MIB, 1))  # zero would be no limit
+
+
+def _read_julia(text: str, card_bytes: int | None) -> Fraction | None:
+    number = _JULIA.fullmatch(text)
+    if number is None:
+        return _of_percent(text, card_bytes)
+    power = _THOUSANDS.index(number[2].upper() or " ")
+    return Fraction(int(number[1]) * (1024 if number[3] else 1000) ** power)
+
+
+def _write_julia(figures: CardFigures, user: str) -> str:
+    return f"{_write_mebibytes(figures, user)}MiB"
+
+
+def _of_percent(text: str, card_bytes: int | None) -> Fraction | None:
+    percent = _PERCENT.fullmatch(text)
+    return Fraction(percent[1]) * card_bytes / 100 if percent and card_bytes is not None else None
+
+
+class FrameworkRow(NamedTuple):
+    """
+    One variable. `form` is what the plan calls its way of writing, `basis` what it is reckoned
+    from.
+
+    `read` returns what a text asks for: a share of the card where `of_card` is set, else bytes;
+    None for what the framework would choke on or ignore. `write` returns our own value, beside
+    whatever else the user's text says; `speaks` tells whether that says anything about memory.
+    `of_torch` marks what counts for PyTorch's allocator.
     """
 
     env: str
-    form: Form
+    form: str
+    write: Callable[[CardFigures, str], str]
+    read: Callable[[str, int | None], Fraction | None]
     basis: Basis = Basis.PLAIN
-    fixed: str = ""
+    of_card: bool = False
+    of_torch: bool = False
+    speaks: Callable[[str], bool] = bool
+
+
+class FixedRow(NamedTuple):
+    """
+    One variable with one value on every card; `yields` where the user's own goes first.
+    """
+
+    env: str
+    value: str
     yields: bool = False
+    form: str = "fixed"
 
 
-PYTORCH = Row(names.PYTORCH_CONF, Form.PYTORCH)
-XLA = Row(names.XLA_FRACTION, Form.FRACTION)
-XLA_NEW = Row(names.XLA_NEW_FRACTION, Form.FRACTION)
-XLA_BLANK = Row(names.XLA_FRACTION, Form.FIXED)  # both names non-empty: JAX falls back to the CPU
-XLA_NEW_BLANK = Row(names.XLA_NEW_FRACTION, Form.FIXED)
-OWN_FRACTION = Row(names.ENV_FRACTION, Form.FRACTION)
+def fraction_row(env: str, basis: Basis = Basis.PLAIN, *, of_torch: bool = False) -> FrameworkRow:
+    form = "share" if basis is Basis.SHARE else "fraction"
+    return FrameworkRow(
+        env, form, write_fraction, read_fraction, basis, of_card=True, of_torch=of_torch
+    )
 
-TABLE = (
-    PYTORCH,
+
+XLA = fraction_row(names.XLA_FRACTION)
+XLA_NEW = fraction_row(names.XLA_NEW_FRACTION)
+XLA_BLANK = FixedRow(names.XLA_FRACTION, "")  # both names non-empty: JAX falls back to the CPU
+XLA_NEW_BLANK = FixedRow(names.XLA_NEW_FRACTION, "")
+TF_GROWTH = FixedRow(names.TF_GROWTH, "true")
+
+TABLE: tuple[FrameworkRow | FixedRow, ...] = (
+    FrameworkRow(
+        names.PYTORCH_CONF,
+        "pytorch",
+        _write_pytorch,
+        _read_pytorch,
+        of_card=True,
+        of_torch=True,
+        speaks=_names_pytorch_fraction,
+    ),
     XLA,
     XLA_NEW_BLANK,
-    Row(names.TF_GROWTH, Form.FIXED, fixed="true"),
-    Row(names.CUPY_LIMIT, Form.BYTES),
-    Row(names.PADDLE_LIMIT, Form.MEBIBYTES),
-    Row(names.JULIA_LIMIT, Form.JULIA),
-    Row(names.CUDA_LOADING, Form.FIXED, fixed="LAZY", yields=True),
-    Row(names.ENV_LIMIT_BYTES, Form.BYTES),
-    OWN_FRACTION,
-    Row(names.ENV_TF_FRACTION, Form.FRACTION, Basis.TENSORFLOW),
+    TF_GROWTH,
+    FrameworkRow(names.CUPY_LIMIT, "bytes", _write_bytes, _read_bytes),
+    FrameworkRow(names.PADDLE_LIMIT, "mebibytes", _write_mebibytes, _read_mebibytes),
+    FrameworkRow(names.JULIA_LIMIT, "julia", _write_julia, _read_julia),
+    FixedRow(names.CUDA_LOADING, "LAZY", yields=True),
+    FrameworkRow(names.ENV_LIMIT_BYTES, "bytes", _write_bytes, _read_bytes),
+    fraction_row(names.ENV_FRACTION, of_torch=True),
+    fraction_row(names.ENV_TF_FRACTION, Basis.TENSORFLOW),
 )
 
-GROWTH = (
-    Row(names.XLA_PREALLOCATE, Form.FIXED, fixed="false"),
-    Row(names.TF_GROWTH, Form.FIXED, fixed="true"),
-)
+GROWTH = (FixedRow(names.XLA_PREALLOCATE, "false"), TF_GROWTH)
 """What makes frameworks take memory only as they need it; the others do so by themselves."""
 
-FRACTIONS = frozenset({Form.FRACTION, Form.PYTORCH, Form.SHARE})
-"""Forms that depend on the card's size; the others depend on the limit and the context only."""
+
+class Defeat(NamedTuple):
+    """
+    A variable that can take the effect from a cap: which of its values do, and what to say.
+    """
+
+    defeats: Callable[[str], bool]
+    sentence: str
+
+
+def _is_set(text: str) -> bool:
+    return text not in {"", "0", "false", "no", "off"}
+
+
+DEFEATS = {
+    names.PYTORCH_CUDA_CONF: Defeat(
+        lambda _: True,
+        f"hides {names.PYTORCH_CONF}, so PyTorch >= 2.10 is not capped; use that name",
+    ),
+    names.XLA_ALLOCATOR: Defeat(
+        {"platform", "cuda_async"}.__contains__, f"{{}} ignores {names.XLA_FRACTION}; use default"
+    ),
+    names.TF_UNIFIED: Defeat(_is_set, "lifts every cap of JAX and TensorFlow; remove it"),
+    names.TF_ALLOCATOR: Defeat(
+        "cuda_malloc_async".__eq__, "cuda_malloc_async keeps to no cap; remove it"
+    ),
+    names.GGML_UNIFIED: Defeat(
+        _is_set, "takes memory that cannot be attributed to the pod; remove it"
+    ),
+    names.VISIBLE_DEVICES: Defeat(
+        lambda text: text not in {"", "none", "void"},
+        "overrides the cards that the device plugin assigns; remove it",
+    ),
+}
+
+
+def defeat(env: str, value: str | None, *, hook: bool) -> str:
+    """
+    Return how a variable of the user's defeats the cap; empty where it does not.
+
+    `value` is None where it cannot be read. The start-up hook caps PyTorch past its own variable.
+    """
+    row = DEFEATS.get(env)
+    text = (value or "").strip().lower()
+    if row is None or (hook and env == names.PYTORCH_CUDA_CONF) or not row.defeats(text):
+        return ""
+    return row.sentence.format(text)

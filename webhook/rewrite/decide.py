@@ -4,26 +4,36 @@ PURE. The decision about one pod, at creation and again at binding: figures, set
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.plan import Plan, join_plan
-from webhook.frameworks.ask import Ask, How
-from webhook.frameworks.figures import Reckoning
+from webhook.frameworks.figures import Injecting
 from webhook.frameworks.injection import inject
-from webhook.operations import SharedTexts
 from webhook.rewrite import sentences
+from webhook.rewrite.containers import first_free_slot, read_containers
+from webhook.rewrite.inputs import PodLimits
+from webhook.rewrite.python_hook import HookObstacle, plan_hook
 
 if TYPE_CHECKING:
-    from webhook.frameworks.ask import Injection
-    from webhook.rewrite.containers import Look
-    from webhook.rewrite.terms import Terms
+    from gpufence.shape import Object
+    from webhook.frameworks.injection import Injection
+    from webhook.rewrite.containers import GpuContainer
+    from webhook.rewrite.inputs import PlanInputs
+    from webhook.rewrite.python_hook import HookPlan
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class ContainerDecision(NamedTuple):
+    """
+    One container that asks for the GPU, what it is told, and what becomes of the start-up hook.
+    """
+
+    container: GpuContainer
+    injection: Injection
+    hook: HookPlan
+
+
+class PodDecision(NamedTuple):
     """
     All that is to be said and done about a pod.
 
@@ -33,94 +43,98 @@ class Decision:
 
     plan: Plan
     summary: str
-    annotations: SharedTexts
-    injections: tuple[Injection, ...]
+    annotations: dict[str, str]
+    containers: list[ContainerDecision]
     warnings: tuple[str, ...]
     hard: tuple[str, ...]
 
 
-@lru_cache(maxsize=2048)
-def decide(terms: Terms, looks: tuple[Look, ...], first_slot: int) -> Decision:
+def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecision:
     """
     Tell every container that asks for the GPU, each with slots of its own, and say why.
     """
-    reach = terms.reach
-    injections: list[Injection] = []
-    for look in looks:
-        injections.append(inject(_ask(terms, look, first_slot)))
-        first_slot = injections[-1].next_slot
+    containers = _containers(inputs, manifest, hook_source)
+    limits = inputs.limits
     plan = Plan(
-        mode=terms.question.mode,
-        dialect=terms.dialect or "",
-        limit_bytes=None if reach is None else reach.limit_bytes,
-        containers={item.container: item.plan for item in injections},
-        namespace=dict(terms.question.namespace),
+        mode=inputs.mode,
+        dialect=inputs.dialect or "",
+        limit_bytes=limits.limit_bytes if isinstance(limits, PodLimits) else None,
+        containers={item.container.text.name: item.injection.plan for item in containers},
+        namespace=inputs.namespace_texts,
     )
-    small = (
-        sentences.too_small(item.container, item.too_small) for item in injections if item.too_small
-    )
-    hard = (*terms.hard, *small)
-    own = (text for item in injections for text in item.warnings)
-    hooks = (f"{look.name}: {look.hook}" for look in looks if look.hook)
-    warnings = tuple(dict.fromkeys((*hard, *terms.soft, *own, *hooks)))
-    said = terms.why_not if reach is None else sentences.summary(terms, reach, plan)
-    return Decision(
+    summary = sentences.summary(inputs, plan)
+    hard = [*sentences.hard_problems(inputs)]
+    for name, found in [
+        (item.container.text.name, item.injection.too_small) for item in containers
+    ]:
+        if found is not None:
+            hard.append(sentences.too_small(name, found))
+    warnings = [*hard, *sentences.notes(inputs)]
+    for item in containers:
+        warnings += item.injection.warnings
+    for item in containers:
+        if isinstance(item.hook, HookObstacle):
+            warnings.append(f"{item.container.text.name}: {item.hook.reason}")
+    unique = tuple(dict.fromkeys(warnings))
+    return PodDecision(
         plan=plan,
-        summary=said,
-        annotations=_record(terms, plan, injections, said, warnings),
-        injections=tuple(injections),
-        warnings=warnings,
-        hard=hard,
+        summary=summary,
+        annotations=_record(inputs, plan, containers, summary, unique),
+        containers=containers,
+        warnings=unique,
+        hard=tuple(hard),
     )
+
+
+def _containers(inputs: PlanInputs, manifest: Object, hook_source: str) -> list[ContainerDecision]:
+    if not isinstance(inputs.limits, PodLimits):
+        return []
+    wanted = frozenset([part.container for part in inputs.limits.first.parts])
+    containers = read_containers(manifest, wanted, inputs.options)
+    slot = first_free_slot(containers)
+    terms = inputs.terms
+    hooked = terms.hook and terms.injecting is Injecting.SET
+    decided = []
+    for container in containers:
+        injection = inject(container.text, inputs.limits_of(container.text.name), terms, slot)
+        slot = injection.next_slot
+        hook = plan_hook(manifest, container, hook_source) if hooked else None
+        decided.append(ContainerDecision(container, injection, hook))
+    return decided
 
 
 def _record(
-    terms: Terms, plan: Plan, injections: list[Injection], said: str, warnings: tuple[str, ...]
-) -> SharedTexts:
+    inputs: PlanInputs,
+    plan: Plan,
+    containers: list[ContainerDecision],
+    summary: str,
+    warnings: tuple[str, ...],
+) -> dict[str, str]:
     """
     Write the annotations by which the decision can be read with kubectl.
     """
-    place = terms.question.place
-    record = SharedTexts(
-        (f"{names.ENV_PREFIX}{slot}", text) for item in injections for slot, text in item.values
-    )
-    record[names.PLAN] = join_plan(plan, {item.container: item.text for item in injections})
-    record[names.INJECTED] = _injected(terms)
-    record[names.SUMMARY] = said
+    record = {
+        f"{names.ENV_PREFIX}{slot}": text
+        for item in containers
+        for slot, text in item.injection.values.items()
+    }
+    texts = {item.container.text.name: item.injection.text for item in containers}
+    record[names.PLAN] = join_plan(plan, texts)
+    record[names.INJECTED] = _injected(inputs)
+    record[names.SUMMARY] = summary
     if warnings:
         record[names.WARNINGS] = sentences.joined(warnings)
-    if terms.reach is not None:
-        card = sentences.card(terms.question)
-        record |= {names.CARD: card} if card else {}
-        record |= {names.NODE: place.node} if place is not None else {}
+    if isinstance(inputs.limits, PodLimits):
+        card = sentences.card(inputs)
+        if card:
+            record[names.CARD] = card
+        if inputs.node is not None:
+            record[names.NODE] = inputs.node.name
     return record
 
 
-def _injected(terms: Terms) -> str:
-    if not terms.wishes.inject:
+def _injected(inputs: PlanInputs) -> str:
+    if not inputs.options.inject:
         return names.INJECTED_OPTED_OUT
-    return names.INJECTED_YES if terms.how in (How.GROW, How.SET) else names.INJECTED_NOTHING
-
-
-def _ask(terms: Terms, look: Look, first_slot: int) -> Ask:
-    wishes = terms.wishes
-    reckoning = Reckoning(
-        () if terms.reach is None else terms.reach.met(look.name),
-        several_cards=terms.parts[look.name].cards > 1,
-        processes=wishes.processes,
-        headroom=wishes.headroom,
-        reserve_override=terms.question.reserve_override,
-    )
-    return Ask(
-        container=look.name,
-        reckoning=reckoning,
-        words=look.words,
-        launch=look.launch,
-        first_slot=first_slot,
-        how=terms.how,
-        fenced=terms.fenced,
-        bound=terms.question.place is not None,
-        args=wishes.args,
-        hook=wishes.python_hook,
-        env_from=look.env_from,
-    )
+    told = inputs.terms.injecting in (Injecting.GROW, Injecting.SET)
+    return names.INJECTED_YES if told else names.INJECTED_NOTHING

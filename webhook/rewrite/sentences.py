@@ -7,21 +7,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.dialects import Undeclared
+from gpufence.dialects import Undeclared, Unreadable
 from gpufence.mode import Mode
 from gpufence.quantity import write_mebibytes
+from webhook.rewrite.inputs import PodLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpufence.annotations import NamespaceOptions, PodOptions
-    from gpufence.dialects import Unreadable
     from gpufence.errors import Problem
     from gpufence.plan import Plan
-    from webhook.frameworks.ask import TooSmall
-    from webhook.rewrite.question import Question
-    from webhook.rewrite.reach import Reach
-    from webhook.rewrite.terms import Terms
+    from webhook.frameworks.figures import TooSmall
+    from webhook.rewrite.inputs import PlanInputs
 
 _LONGEST_ANNOTATION = 8 * 1024
 
@@ -30,16 +27,19 @@ SOME_UNKNOWN = "some nodes do not tell their cards: values may be too large ther
 UNCLEAR = "on some nodes this holds: "
 
 
-def hard_problems(wishes: PodOptions, said: Unreadable | None) -> tuple[str, ...]:
+def hard_problems(inputs: PlanInputs) -> list[str]:
     """
-    Return what `evict` refuses: words of ours that cannot be read, and what can never run.
+    Return what `evict` refuses: options of ours that cannot be read, and what can never run.
 
     A unit or card that nobody knows is not the pod's fault, and refuses nothing.
     """
-    problems = list(wishes.unreadable)
-    if said is not None and (said.never_runs or said.problem.key.startswith(names.PREFIX)):
-        problems.append(said.problem)
-    return tuple(dict.fromkeys(_sentences(problems)))
+    problems = list(inputs.options.unreadable)
+    limits = inputs.limits
+    if isinstance(limits, Unreadable) and (
+        limits.never_runs or limits.problem.key.startswith(names.PREFIX)
+    ):
+        problems.append(limits.problem)
+    return list(dict.fromkeys(_sentences(problems)))
 
 
 def too_small(container: str, found: TooSmall) -> str:
@@ -53,53 +53,44 @@ def too_small(container: str, found: TooSmall) -> str:
     )
 
 
-def notes(wishes: PodOptions) -> tuple[str, ...]:
-    """
-    Name the keys that do nothing.
-    """
-    return _sentences(wishes.notes)
-
-
-def about(
-    wishes: PodOptions, words: NamespaceOptions, reach: Reach, *, fenced: bool
-) -> tuple[str, ...]:
+def notes(inputs: PlanInputs) -> list[str]:
     """
     Return what the creator of the pod should know, besides each container's own remarks.
     """
-    said = [*_sentences(reach.limits.notes), *_sentences(wishes.notes)]
-    said += (f"{UNCLEAR}{text}" for text in _sentences(reach.unclear))
-    said += (f"namespace {text}" for text in _sentences(words.unreadable))
-    unknown = sum(1 for choice, _ in reach.found if choice.memory_bytes is None)
-    if fenced and unknown:
-        said.append(UNKNOWN_CARD if unknown == len(reach.found) else SOME_UNKNOWN)
-    return tuple(said)
+    limits = inputs.limits
+    if not isinstance(limits, PodLimits):
+        unreadable = [limits.problem] if isinstance(limits, Unreadable) else []
+        return _sentences([*unreadable, *inputs.options.notes])
+    texts = _sentences([*limits.first.notes, *inputs.options.notes])
+    texts += [f"{UNCLEAR}{text}" for text in _sentences(limits.unclear)]
+    texts += [f"namespace {text}" for text in _sentences(inputs.namespace.unreadable)]
+    unknown = sum([each.memory_bytes is None for each, _ in limits.by_card])
+    if inputs.terms.fenced and unknown:
+        texts.append(UNKNOWN_CARD if unknown == len(limits.by_card) else SOME_UNKNOWN)
+    return texts
 
 
-def summary(terms: Terms, reach: Reach, plan: Plan) -> str:
+def summary(inputs: PlanInputs, plan: Plan) -> str:
     """
     Sum the decision up in one line.
     """
+    limits = inputs.limits
+    if isinstance(limits, Undeclared):
+        return f"not fenced: {limits.reason}"
+    if isinstance(limits, Unreadable):
+        return f"not fenced, its limit cannot be read: {limits.problem.sentence}"
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
-    head = f"{plan.dialect}: limit {limit} on each card ({reach.limits.basis})"
-    return f"{head}; {_course(terms, reach, plan)}{_where(terms.question)}"
+    head = f"{plan.dialect}: limit {limit} on each card ({limits.first.basis})"
+    return f"{head}; {_course(inputs, limits, plan)}{_where(inputs)}"
 
 
-def why_not(said: Undeclared | Unreadable) -> str:
-    """
-    Sum up why a pod has no limit.
-    """
-    if isinstance(said, Undeclared):
-        return f"not fenced: {said.reason}"
-    return f"not fenced, its limit cannot be read: {said.problem.sentence}"
-
-
-def card(question: Question) -> str:
+def card(inputs: PlanInputs) -> str:
     """
     Name the cards the values were computed for; empty where none is known.
     """
-    if question.place is not None:
-        return question.place.cards
-    sizes = sorted({choice.memory_bytes for choice in question.choices if choice.memory_bytes})
+    if inputs.node is not None:
+        return inputs.node.cards
+    sizes = sorted({each.memory_bytes for each in inputs.candidates if each.memory_bytes})
     return ", ".join(map(write_mebibytes, sizes))
 
 
@@ -110,31 +101,31 @@ def joined(warnings: Iterable[str]) -> str:
     return "\n".join(warnings)[:_LONGEST_ANNOTATION]
 
 
-def _course(terms: Terms, reach: Reach, plan: Plan) -> str:
-    if not terms.wishes.inject:
+def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
+    if not inputs.options.inject:
         return "opted out of settings, measured and fenced all the same"
-    if reach.library_caps:
+    if limits.library_caps:
         return "capped by its own library, so nothing is injected"
-    if not terms.fenced:
+    if not inputs.terms.fenced:
         return f"no amount declared, so not fenced; {names.MEMORY} sets one"
     caps = ", ".join(
         f"{name} {write_mebibytes(item.cap_bytes)}"
         for name, item in plan.containers.items()
         if item.cap_bytes is not None
     )
-    verb = "would be" if terms.question.mode is Mode.OBSERVE else "are"
+    verb = "would be" if inputs.mode is Mode.OBSERVE else "are"
     return f"frameworks {verb} told {caps or 'nothing yet'}"
 
 
-def _where(question: Question) -> str:
-    if question.place is not None:
-        return f"; exact on node {question.place.node} ({question.place.cards})"
-    kinds = len(question.choices)
+def _where(inputs: PlanInputs) -> str:
+    if inputs.node is not None:
+        return f"; exact on node {inputs.node.name} ({inputs.node.cards})"
+    kinds = len(inputs.candidates)
     if kinds > 1:
         return f"; the smallest over {kinds} kinds of cards until it is bound"
-    known = question.choices[0].memory_bytes
+    known = inputs.candidates[0].memory_bytes
     return "" if known is None else f"; for a card of {write_mebibytes(known)} until it is bound"
 
 
-def _sentences(problems: Iterable[Problem]) -> tuple[str, ...]:
-    return tuple(problem.sentence for problem in problems)
+def _sentences(problems: Iterable[Problem]) -> list[str]:
+    return [problem.sentence for problem in problems]

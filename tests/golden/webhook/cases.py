@@ -21,9 +21,9 @@ from gpufence.mode import read_mode
 from gpufence.nodes import GpuNode, read_node
 from gpufence.plan import write_plan
 from gpufence.settings import read_settings
-from webhook.binding import exact_values
 from webhook.fleet import Fleet
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+from webhook.rewrite.binding import exact_values
 from webhook.settings import PodSettings
 
 if TYPE_CHECKING:

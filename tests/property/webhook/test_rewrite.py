@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 
 from gpufence import names
 from gpufence.mode import Mode
-from gpufence.plan import Form, Plan
 from gpufence.pods import read_pod
 from tests.property.webhook.strategies import manifests, modes, namespaces, nodes, policies
-from webhook.binding import exact_values
 from webhook.fleet import Fleet
 from webhook.rewrite import Rewrite, Unchanged, rewrite
+from webhook.rewrite.binding import exact_values
 from webhook.rewrite.containers import SETTABLE
 
 if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
+    from gpufence.plan import Plan
     from webhook.policy import Policy
 
 fleets = st.lists(nodes(), max_size=3).map(Fleet)
@@ -219,13 +219,13 @@ def _caps(plan: Plan, name: str) -> int:
     return container.cap_bytes * container.processes
 
 
-def _assert_within(form: Form, text: str, limit: int, card: int) -> None:
+def _assert_within(form: str, text: str, limit: int, card: int) -> None:
     share = Fraction(min(limit, card), card)
-    if form is Form.PYTORCH:
+    if form == "pytorch":
         text = text.rpartition("per_process_memory_fraction:")[2].split(",")[0]
-    if form in (Form.FRACTION, Form.SHARE, Form.PYTORCH):
+    if form in ("fraction", "share", "pytorch"):
         assert 0 < Fraction(text) <= share
-    elif form is Form.BYTES and not text.endswith("%"):
+    elif form == "bytes" and not text.endswith("%"):
         assert 0 < int(text) <= limit
 
 

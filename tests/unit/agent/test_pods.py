@@ -15,7 +15,7 @@ from gpufence.annotations import Headroom
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
-from gpufence.plan import ContainerPlan, Done, Form, Plan, Setting, write_plan
+from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, container_id
 from tests.support.agent.world import Act, World
@@ -233,7 +233,7 @@ def plan(*settings: Setting, cap: int | None = GIB) -> str:
 
 def setting(done: Done = Done.SET, **more: Any) -> Setting:
     said: dict[str, Any] = {"allowance_bytes": 2 * GIB, "reserve_bytes": 512 * MIB}
-    return Setting("E", "s0", Form.BYTES, done, **said | more)
+    return Setting("E", "s0", "bytes", done, **said | more)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from gpufence.mode import Mode
 from gpufence.plan import (
     ContainerPlan,
     Done,
-    Form,
     Plan,
     Setting,
     join_plan,
@@ -28,7 +27,7 @@ from gpufence.quantity import GIB, MIB
 SETTING = Setting(
     env="XLA_PYTHON_CLIENT_MEM_FRACTION",
     slot="s0",
-    form=Form.FRACTION,
+    form="fraction",
     done=Done.LOWERED,
     user="0.9",
     limit_bytes=3 * GIB,
@@ -74,7 +73,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
             None,
             {
                 "a": ContainerPlan(
-                    None, 1, Headroom.FACTOR, None, (Setting("A", "s1", Form.FIXED, Done.SET),)
+                    None, 1, Headroom.FACTOR, None, (Setting("A", "s1", "fixed", Done.SET),)
                 )
             },
         ),
@@ -99,7 +98,7 @@ def test_what_is_written_reads_back(plan: Plan) -> None:
         ("container", {"processes": 0}, "containers[trainer].processes"),
         ("container", {"headroom": "some"}, "containers[trainer].headroom"),
         ("container", {"settings": {}}, "containers[trainer].settings"),
-        ("setting", {"form": "words"}, "containers[trainer].settings[0].form"),
+        ("setting", {"form": 1}, "containers[trainer].settings[0].form"),
         ("setting", {"done": None}, "containers[trainer].settings[0].done"),
         ("setting", {"user": 1}, "containers[trainer].settings[0].user"),
         ("setting", {"A": "-1"}, "containers[trainer].settings[0].A"),

@@ -42,7 +42,6 @@ The median module of a package has no fewer lines; service is three modules.
 SMALL = 40
 SMALL_BUT_APART = {
     "gpufence.conditions": "entry point: what the API server's match conditions are written by",
-    "webhook.rewrite.outcome": "port: what the pure half hands to the shell",
 }
 """
 Modules of fewer lines of code with one importer or none, and why they are not part of it.

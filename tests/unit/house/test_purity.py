@@ -27,24 +27,9 @@ FORBIDDEN_MODULES = frozenset(
 EXCUSED = {"gpufence/dialects/__init__.py": {"importlib"}}  # loads its own modules by their names
 HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
 CACHES = {
-    "webhook.frameworks.figures.smallest": 4096,
-    "webhook.frameworks.injection.inject": 2048,
-    "webhook.frameworks.servers.read_launch": 1024,
-    "webhook.operations.pointer": 4096,
-    "webhook.operations.escape": 4096,
-    "webhook.operations._set": 1024,
-    "webhook.operations._removed": 1024,
-    "webhook.operations._added": 1024,
-    "webhook.operations._appended": 1024,
-    "webhook.operations._made_object": 1024,
-    "webhook.operations._made_list": 1024,
+    "webhook.frameworks.injection.own_settings": 512,
     "webhook.cluster.compact._places": "_MOST_SHARED",
     "webhook.cluster.compact._first_equal": "_MOST_SHARED",
-    "webhook.rewrite.decide.decide": 2048,
-    "webhook.rewrite.environment.source_of": 1024,
-    "webhook.rewrite.environment._entries": 1024,
-    "webhook.rewrite.scheduling._write": 256,
-    "webhook.rewrite.terms.read_terms": 2048,
 }
 """
 What pure modules remember, and how much of it at most.

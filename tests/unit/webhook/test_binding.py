@@ -14,8 +14,8 @@ from gpufence.mode import Mode
 from gpufence.plan import read_plan
 from tests.support.builders import card, container, gpushare, node, pod
 from tests.support.rewriting import NO_CARD, POLICY, gpu_node, rewritten, variables
-from webhook.binding import exact_values
 from webhook.fleet import Fleet
+from webhook.rewrite.binding import exact_values
 
 T4 = gpu_node(node(card(), name="t4"))
 H100 = gpu_node(

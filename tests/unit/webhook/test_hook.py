@@ -21,7 +21,7 @@ from tests.support.rewriting import (
     variables,
 )
 from webhook.rewrite import Unchanged
-from webhook.rewrite.hook import MOUNT, VOLUME
+from webhook.rewrite.python_hook import MOUNT, VOLUME
 
 
 def hooked(volumes: list[Any] | None = None, **item: Any) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from webhook.operations import Patch, Shared, pointer
+from webhook.operations import Patch, pointer
 
-ITEM = Shared(name="x")
+ITEM = {"name": "x"}
 
 
 def document() -> dict[str, Any]:
@@ -23,7 +23,7 @@ def test_keys_are_escaped() -> None:
     """
     Slashes and tildes in keys are written as RFC 6901 wants them.
     """
-    assert "/metadata/annotations/a~1b~0c/" == pointer(("metadata", "annotations", "a/b~c"))
+    assert "/metadata/annotations/a~1b~0c" == pointer(("metadata", "annotations", "a/b~c"))
 
 
 def test_what_is_there_is_replaced_and_the_rest_added() -> None:
@@ -61,8 +61,8 @@ def test_the_object_agrees_with_its_operations() -> None:
     patch.remove(("spec", "list"), 0)
     patch.update(("spec", "list", 0), {"k": "new"})
     patch.extend(("spec", "more"), [ITEM])
-    patch.append(("spec", "texts"), "one")
-    patch.append(("spec", "texts"), "two")
+    patch.extend(("spec", "texts"), ["one"])
+    patch.extend(("spec", "texts"), ["two"])
     applied = jsonpatch.apply_patch(copy.deepcopy(before), copy.deepcopy(patch.operations))
 
     assert document() == before
@@ -93,20 +93,26 @@ def test_what_cannot_apply_cannot_be_made() -> None:
     assert [] == patch.operations
 
 
-def test_pods_of_a_series_share_their_operations() -> None:
+def test_what_stands_at_two_places_is_changed_at_one() -> None:
     """
-    Equal changes to equal objects are the very same operations, whoever makes them.
+    A list that two containers share, as YAML's aliases make it, is changed where it was asked for.
     """
-    first, second = Patch({"a": {"x": "1"}, "l": []}), Patch({"a": {"x": "1"}, "l": []})
-    for patch in (first, second):
-        patch.update(("a",), {"x": "2", "y": "3"})
-        patch.update(("b",), {"z": "4"})
-        patch.extend(("l",), [ITEM])
-        patch.append(("texts",), "t")
-        patch.remove(("a",), "x")
+    env: list[object] = []
+    patch = Patch({"a": {"env": env}, "b": {"env": env}})
+    patch.extend(("a", "env"), [ITEM])
 
-    assert [id(item) for item in first.operations] == [id(item) for item in second.operations]
-    assert len({*first.operations}) == len(first.operations)
+    assert {"a": {"env": [ITEM]}, "b": {"env": []}} == patch.document
+
+
+def test_an_operation_stays_what_it_was() -> None:
+    """
+    What is added to a list later is no part of the operation that made it.
+    """
+    patch = Patch({})
+    patch.extend(("list",), [ITEM])
+    patch.extend(("list",), [ITEM])
+
+    assert [[ITEM], ITEM] == [item["value"] for item in patch.operations]
 
 
 def test_a_change_within_a_shared_item_leaves_it_alone() -> None:

@@ -216,6 +216,17 @@ def test_a_pod_that_names_its_node_is_exact_at_once() -> None:
     assert "0.466666" == environment(result)[names.XLA_FRACTION]
 
 
+def test_a_named_node_with_unknown_cards_makes_nothing_exact() -> None:
+    """
+    A pod with nodeName on a node that does not tell its cards keeps the careful values.
+    """
+    dumb = gpu_node(node(name="a", allocatable={names.GPUSHARE_MEMORY: "15"}))
+    asked = pod(gpushare(), nodeName="a")
+    result, _ = rewritten(asked, fleet=Fleet([dumb]), policy=NO_CARD)
+
+    assert annotation(result, names.NODE) is None
+
+
 def test_forgeries_come_to_nothing() -> None:
     """
     What only schedulers and gpufence may write is dropped from a new pod, and the former is said.

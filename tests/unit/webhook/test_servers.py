@@ -12,7 +12,8 @@ from gpufence import names
 from gpufence.mode import Mode
 from tests.support.builders import gpushare, pod
 from tests.support.rewriting import NO_CARD, decide, environment, rewritten, variables
-from webhook.frameworks.servers import Server, read_launch
+from webhook.frameworks.servers import InferenceServer as Known
+from webhook.frameworks.servers import read_launch
 from webhook.rewrite import Unchanged
 
 APPENDED = "--gpu-memory-utilization=$(GPUFENCE_SERVER_FRACTION)"
@@ -31,22 +32,27 @@ def served(args: list[str] | None = None, *, wish: bool = False, **item: Any) ->
 @pytest.mark.parametrize(
     ("image", "command", "args", "server"),
     [
-        ("x", ("vllm", "serve", "m"), (), Server.VLLM),
-        ("x", ("python3", "-m", "vllm.entrypoints.openai.api_server"), (), Server.VLLM),
-        ("vllm/vllm-openai:v0.11", (), ("--model", "m"), Server.VLLM),
-        ("x", ("python3", "-m", "sglang.launch_server"), (), Server.SGLANG),
-        ("lmsysorg/sglang:v0.5", (), (), Server.SGLANG),
-        ("x", ("bash", "-c", "exec python -m sglang.launch_server --tp 2"), (), Server.SGLANG),
-        ("tensorflow/serving:2.19-gpu", (), (), Server.TF_SERVING),
-        ("x", ("/usr/bin/tensorflow_model_server",), (), Server.TF_SERVING),
-        ("nvcr.io/nvidia/tritonserver:25.08", (), (), Server.TRITON),
-        ("x", ("tritonserver", "--model-repository=/m"), (), Server.TRITON),
+        ("x", ("vllm", "serve", "m"), (), Known.VLLM),
+        ("x", ("python3", "-m", "vllm.entrypoints.openai.api_server"), (), Known.VLLM),
+        ("vllm/vllm-openai:v0.11", (), ("--model", "m"), Known.VLLM),
+        ("x", ("python3", "-m", "sglang.launch_server"), (), Known.SGLANG),
+        ("lmsysorg/sglang:v0.5", (), (), Known.SGLANG),
+        (
+            "x",
+            ("bash", "-c", "exec python -m sglang.launch_server --tp 2"),
+            (),
+            Known.SGLANG,
+        ),
+        ("tensorflow/serving:2.19-gpu", (), (), Known.TF_SERVING),
+        ("x", ("/usr/bin/tensorflow_model_server",), (), Known.TF_SERVING),
+        ("nvcr.io/nvidia/tritonserver:25.08", (), (), Known.TRITON),
+        ("x", ("tritonserver", "--model-repository=/m"), (), Known.TRITON),
         ("pytorch/pytorch:2.10", ("python", "train.py", "--vllm-like"), (), None),
         ("x", ("my-vllm", "serve"), (), None),
     ],
 )
 def test_servers_are_recognised(
-    image: str, command: tuple[str, ...], args: tuple[str, ...], server: Server | None
+    image: str, command: tuple[str, ...], args: tuple[str, ...], server: Known | None
 ) -> None:
     """
     A server is known by what is started, else by its image; other programs are none.
@@ -57,9 +63,10 @@ def test_servers_are_recognised(
 
 
 @pytest.mark.parametrize(
-    ("framework", "server"), [("sglang", Server.SGLANG), ("none", None), ("my own", Server.VLLM)]
+    ("framework", "server"),
+    [("sglang", Known.SGLANG), ("none", None), ("my own", Known.VLLM)],
 )
-def test_the_users_word_goes_first(framework: str, server: Server | None) -> None:
+def test_the_users_word_goes_first(framework: str, server: Known | None) -> None:
     """
     gpufence.io/framework names the server, or says that there is none.
     """

@@ -16,14 +16,7 @@ from gpufence.mode import Mode
 from gpufence.plan import read_plan
 from gpufence.pods import read_pod
 from webhook.rewrite.decide import decide
-from webhook.rewrite.looking import look_at
-from webhook.rewrite.question import (
-    Question,
-    annotations_of,
-    containers_of,
-    place_of,
-)
-from webhook.rewrite.terms import read_terms
+from webhook.rewrite.inputs import known_node, read_inputs
 
 if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
@@ -45,29 +38,23 @@ def exact_values(pod: Object, node: GpuNode, policy: Policy) -> dict[str, str]:
     plan = _plan(read)
     if plan is None or plan.mode is Mode.OBSERVE or not plan.dialect:
         return {}
-    found = candidate_cards(read, [node], policy.default)
-    if any(choice.memory_bytes is None for choice in found):
+    candidates = candidate_cards(read, [node], policy.default)
+    if any(card.memory_bytes is None for card in candidates):
         return {}
-    question = Question(
-        mode=plan.mode,
-        containers=containers_of(read),
-        annotations=annotations_of(read.annotations),
-        selector=tuple(read.node_selector.items()),
-        claims=read.has_resource_claims,
-        namespace=tuple(plan.namespace.items()),
-        choices=found,
-        reserve_override=policy.reserve_override,
-        place=place_of(read, node),
+    inputs = read_inputs(
+        read,
+        plan.mode,
+        plan.namespace,
+        candidates,
+        policy.reserve_override,
+        known_node(read, node),
     )
-    terms = read_terms(question)
-    if terms.dialect != plan.dialect:
+    if inputs.dialect != plan.dialect:
         return {}
-    seen, first_slot = look_at(pod, terms, policy.hook_source)
-    decision = decide(terms, tuple(item.look for item in seen), first_slot)
-    said = dict(decision.annotations)
+    exact = decide(inputs, pod, policy.hook_source).annotations
     if names.WARNINGS in read.annotations:
-        said.setdefault(names.WARNINGS, "")  # a Binding can replace a key but not remove it
-    return {key: text for key, text in said.items() if _belongs(key, read)}
+        exact.setdefault(names.WARNINGS, "")  # a Binding can replace a key but not remove it
+    return {key: text for key, text in exact.items() if _belongs(key, read)}
 
 
 def _plan(pod: Pod) -> Plan | None:
@@ -84,7 +71,7 @@ def _plan(pod: Pod) -> Plan | None:
 
 def _belongs(key: str, pod: Pod) -> bool:
     """
-    Tell whether a key is to be written at binding: of the slots only those that the pod has.
+    Return whether a key is to be written at binding: of the slots only those that the pod has.
     """
     if key.startswith(names.ENV_PREFIX):
         return key in pod.annotations

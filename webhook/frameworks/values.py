@@ -1,0 +1,91 @@
+"""
+PURE. The value of one variable: ours, or the user's where that asks for less.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence import names
+from gpufence.errors import shown
+from gpufence.plan import Done
+from gpufence.quantity import write_mebibytes
+from webhook.frameworks.table import FixedRow
+
+if TYPE_CHECKING:
+    from webhook.frameworks.figures import CardFigures, ContainerFigures
+    from webhook.frameworks.table import FrameworkRow
+
+
+class Value(NamedTuple):
+    """
+    A variable's value and how it came about.
+
+    `readable` is False where the user's value is nothing the framework could act on.
+    """
+
+    text: str
+    done: Done
+    figures: CardFigures | None = None
+    readable: bool = True
+
+
+def value_for(
+    row: FrameworkRow | FixedRow, figures: ContainerFigures, user: str | None
+) -> Value | None:
+    """
+    Return a variable's value, or None where nothing can be said that its reader would bear.
+
+    Without a card a fraction stays what the user wrote, or empty, which its readers take for unset.
+    Readers of amounts choke on empty text, so without a limit there is no amount at all.
+    """
+    if isinstance(row, FixedRow):
+        return _fixed(row, user)
+    smallest = figures.by_basis[row.basis]
+    found = smallest.fraction if row.of_card else smallest.amount
+    if found is not None:
+        return _smaller(row, found, user or "")
+    if user:
+        return Value(user, Done.KEPT)
+    return Value("", Done.SET) if row.of_card else None
+
+
+def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str = "") -> str:
+    """
+    Say that ours counts and not what the user wrote.
+    """
+    summary = f"{label or row.env} {shown(user)}"
+    figures = value.figures
+    if figures is None and value.text:
+        return f"{summary} would take the whole card; {shown(value.text)} counts"
+    if figures is None:
+        other = names.XLA_NEW_FRACTION if row.env == names.XLA_FRACTION else names.XLA_FRACTION
+        return f"{summary} beside {other} sends JAX to the CPU; only {other} counts"
+    what = "is above the share" if value.readable else "is no cap"
+    return f"{summary} {what}; {value.text} counts{_basis(figures)}"
+
+
+def _fixed(row: FixedRow, user: str | None) -> Value:
+    if not user:
+        return Value(row.value, Done.SET)
+    if row.yields or user == row.value:
+        return Value(user, Done.KEPT)
+    return Value(row.value, Done.LOWERED)
+
+
+def _smaller(row: FrameworkRow, figures: CardFigures, user: str) -> Value:
+    if not row.speaks(user):
+        return Value(row.write(figures, user), Done.SET, figures)
+    asked = row.read(user, figures.card_bytes) or Fraction(0)
+    allowed = figures.ratio if row.of_card else figures.allowance_bytes
+    if 0 < asked <= allowed:
+        return Value(user, Done.KEPT, figures)
+    return Value(row.write(figures, user), Done.LOWERED, figures, readable=asked > 0)
+
+
+def _basis(figures: CardFigures) -> str:
+    limit = write_mebibytes(figures.limit_bytes)
+    if figures.card_bytes is None:
+        return f" (limit {limit})"
+    return f" (limit {limit} of {write_mebibytes(figures.card_bytes)})"

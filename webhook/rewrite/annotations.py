@@ -1,0 +1,113 @@
+"""
+PURE. The pod's annotations: what the namespace adds, what is dropped as forged, what is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence import names
+from gpufence.annotations import defaults_from, read_pod_options
+from gpufence.candidates import wanted_resources
+from gpufence.dialects import BOOKKEEPING_KEYS, concerns_gpufence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.errors import Problem
+    from gpufence.pods import Pod
+    from webhook.operations import Patch
+
+MOST_BYTES = 250 * 1024
+"""The API server takes 256 KiB on one object; the rest is for whoever comes after us."""
+
+_FORGEABLE = BOOKKEEPING_KEYS.union(names.WRITTEN_KEYS)
+_WIDEST = 4  # bytes of one character
+_PATH = ("metadata", "annotations")
+
+
+class AdmittedPod(NamedTuple):
+    """
+    A pod as it counts, with the namespace's defaults that it takes over, and remarks.
+
+    `standing` remarks hold as long as the pod does; `passing` ones are about what is dropped now,
+    and a second look does not find it again.
+    """
+
+    pod: Pod
+    defaults: Mapping[str, str]
+    standing: tuple[str, ...]
+    passing: tuple[str, ...]
+
+
+def admit(pod: Pod, namespace: Mapping[str, str]) -> AdmittedPod:
+    """
+    Take over the namespace's defaults, and leave out what only schedulers may write.
+    """
+    books = sorted(BOOKKEEPING_KEYS.intersection(pod.annotations))
+    if not namespace and not books:
+        return AdmittedPod(pod, {}, (), ())
+    containers = frozenset(item.name for item in pod.containers)
+    heard = namespace if may_be_ours(pod) else {}
+    defaults, problems = _defaults(heard, pod.annotations, containers)
+    kept = {key: text for key, text in pod.annotations.items() if key not in books}
+    return AdmittedPod(
+        pod._replace(annotations={**kept, **defaults}),
+        defaults,
+        standing=tuple(f"namespace {problem.sentence}" for problem in problems),
+        passing=tuple(f"{key} is for schedulers and device plugins; dropped" for key in books),
+    )
+
+
+def may_be_ours(pod: Pod) -> bool:
+    """
+    Return whether a pod is one for which the API server calls the webhook.
+    """
+    return bool(wanted_resources(pod)) or concerns_gpufence(pod.annotations)
+
+
+def settle_annotations(patch: Patch, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """
+    Make the annotations what they should be, naming only what differs.
+    """
+    for key in present:
+        if _is_forged(key) and key not in wanted:
+            patch.remove(_PATH, key)
+    if not present.keys().isdisjoint(wanted):
+        wanted = {key: text for key, text in wanted.items() if present.get(key) != text}
+    patch.update(_PATH, wanted)
+
+
+def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """
+    Return whether the API server will take all these annotations together.
+    """
+    if (_characters(present) + _characters(wanted)) * _WIDEST <= MOST_BYTES:
+        return True
+    both = {**present, **wanted}
+    return sum(len(f"{key}{text}".encode()) for key, text in both.items()) <= MOST_BYTES
+
+
+def _is_forged(key: str) -> bool:
+    """
+    Return whether only schedulers, device plugins or gpufence itself may write a key.
+    """
+    return key in _FORGEABLE or key.startswith(names.ENV_PREFIX)
+
+
+def _defaults(
+    namespace: Mapping[str, str], own: Mapping[str, str], containers: frozenset[str]
+) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    """
+    Return the namespace's defaults for a pod, without those nobody can read, and what is wrong with
+    those: a typing error of the namespace's owner must not keep anybody's pod out.
+    """
+    defaults = defaults_from(namespace, own, containers)
+    problems = read_pod_options(defaults, containers).unreadable if defaults else ()
+    for problem in problems:
+        defaults.pop(problem.key, None)
+    return defaults, problems
+
+
+def _characters(annotations: Mapping[str, str]) -> int:
+    return len("".join(annotations)) + len("".join(annotations.values()))

@@ -1,0 +1,217 @@
+"""
+PURE. What a decision about a pod depends on: what it asks for, and its limits on every card.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence import names
+from gpufence.annotations import NamespaceOptions, read_namespace_options, read_pod_options
+from gpufence.candidates import assigned_card, profile_of
+from gpufence.dialects import Declared, Undeclared, Unreadable, read_declaration
+from gpufence.limits import Limits, limits_on
+from gpufence.mode import Mode
+from gpufence.nodes import usable_cards
+from gpufence.quantity import write_mebibytes
+from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gpufence.annotations import PodOptions
+    from gpufence.candidates import CandidateCard
+    from gpufence.dialects import Units
+    from gpufence.errors import Problem
+    from gpufence.nodes import GpuNode
+    from gpufence.pods import Pod
+
+_NAMESPACE_KEYS = (names.MAX_MEMORY, names.IMPLIED_LIMITS)
+_NO_NAMESPACE_OPTIONS = NamespaceOptions()
+
+
+class KnownNode(NamedTuple):
+    """
+    Where the pod will run: the node, and its cards as people know them.
+    """
+
+    name: str
+    cards: str
+
+
+class PodLimits(NamedTuple):
+    """
+    The limits on each card, at least one; `unclear` are the problems of cards that gave none.
+    """
+
+    by_card: tuple[tuple[CandidateCard, Limits], ...]
+    unclear: tuple[Problem, ...] = ()
+
+    @property
+    def first(self) -> Limits:
+        """
+        Return the limits on the first card, for all that is the same on every card.
+        """
+        return self.by_card[0][1]
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """
+        Return the pod's limit: the smallest there is.
+        """
+        limits = (each.limit_bytes for _, each in self.by_card if each.limit_bytes is not None)
+        return min(limits, default=None)
+
+    @property
+    def fenced(self) -> bool:
+        """
+        Return whether gpufence is to hold the pod to its limit, and nobody else does.
+        """
+        enforced = any(each.enforced for _, each in self.by_card)
+        return enforced and not self.library_caps
+
+    @property
+    def library_caps(self) -> bool:
+        return all(each.library_caps for _, each in self.by_card)
+
+
+class PlanInputs(NamedTuple):
+    """
+    A pod as it counts, what its annotations ask for, and its limits or why there are none.
+
+    `namespace_texts` are the namespace's annotations that count without standing on the pod. `node`
+    is known only at binding, or where the pod names its node itself.
+    """
+
+    mode: Mode
+    pod: Pod
+    options: PodOptions
+    namespace: NamespaceOptions
+    namespace_texts: Mapping[str, str]
+    candidates: tuple[CandidateCard, ...]
+    limits: PodLimits | Undeclared | Unreadable
+    terms: PodTerms
+    node: KnownNode | None
+
+    @property
+    def dialect(self) -> str | None:
+        return self.limits.first.dialect if isinstance(self.limits, PodLimits) else None
+
+    def limits_of(self, container: str) -> tuple[LimitOnCard, ...]:
+        """
+        Return the limits of one container on every card.
+        """
+        by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else ()
+        found = [
+            (part, card)
+            for card, limits in by_card
+            for part in limits.parts
+            if part.container == container
+        ]
+        cards = found[0][0].cards if found else 1
+        return tuple(
+            [
+                LimitOnCard(part.limit_bytes, cards, card.memory_bytes, card.compute_capability)
+                for part, card in found
+            ]
+        )
+
+
+def read_inputs(
+    pod: Pod,
+    mode: Mode,
+    namespace: Mapping[str, str],
+    candidates: tuple[CandidateCard, ...],
+    reserve_override: int | None,
+    node: KnownNode | None,
+) -> PlanInputs:
+    """
+    Read a pod, for the cards it might meet.
+    """
+    options = read_pod_options(pod.annotations, frozenset([item.name for item in pod.containers]))
+    texts = {key: namespace[key] for key in _NAMESPACE_KEYS if key in namespace}
+    namespace_options = read_namespace_options(texts) if texts else _NO_NAMESPACE_OPTIONS
+    limits = _limits(pod, options, namespace_options, candidates)
+    return PlanInputs(
+        mode=mode,
+        pod=pod,
+        options=options,
+        namespace=namespace_options,
+        namespace_texts=texts,
+        candidates=candidates,
+        limits=limits,
+        terms=PodTerms(
+            injecting=_injecting(mode, options, limits),
+            fenced=isinstance(limits, PodLimits) and limits.fenced,
+            bound=node is not None,
+            args=options.args,
+            hook=options.python_hook,
+            processes=options.processes,
+            headroom=options.headroom,
+            reserve_override=reserve_override,
+        ),
+        node=node,
+    )
+
+
+def known_node(pod: Pod, node: GpuNode) -> KnownNode:
+    """
+    Name a node's cards that a pod may get there.
+    """
+    cards = usable_cards(node, profile_of(pod), assigned_card(pod))
+    shown = dict.fromkeys(f"{item.model} {write_mebibytes(item.memory_bytes)}" for item in cards)
+    return KnownNode(node.name, ", ".join(text.strip() for text in shown))
+
+
+def _injecting(
+    mode: Mode, options: PodOptions, limits: PodLimits | Undeclared | Unreadable
+) -> Injecting:
+    if not isinstance(limits, PodLimits) or not options.inject:
+        return Injecting.NOTHING
+    if mode is Mode.OBSERVE:
+        return Injecting.GROW if options.growth else Injecting.PLAN
+    return Injecting.SET if limits.fenced else Injecting.NOTHING
+
+
+def _limits(
+    pod: Pod,
+    options: PodOptions,
+    namespace: NamespaceOptions,
+    candidates: Iterable[CandidateCard],
+) -> PodLimits | Undeclared | Unreadable:
+    """
+    Work out the limits card by card, reading what is the same on several cards only once.
+
+    Where they can be read on some of the cards only, those count: whoever binds the pod to another
+    leaves the values as they are.
+    """
+    readable: list[tuple[CandidateCard, Limits]] = []
+    failed: list[Undeclared | Unreadable] = []
+    by_units: dict[Units, Declared | Undeclared | Unreadable] = {}
+    alike: dict[Units, Limits | Undeclared | Unreadable] = {}
+    for card in candidates:
+        declaration = by_units.get(card.units)
+        if declaration is None:
+            declaration = by_units[card.units] = read_declaration(pod, card.units)
+        limits = alike.get(card.units)
+        if limits is None:
+            limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
+            if not _differs_by_card(declaration):
+                alike[card.units] = limits
+        if isinstance(limits, Limits):
+            readable.append((card, limits))
+        else:
+            failed.append(limits)
+    unreadable = dict.fromkeys([item for item in failed if isinstance(item, Unreadable)])
+    if readable:
+        return PodLimits(tuple(readable), tuple(dict.fromkeys(it.problem for it in unreadable)))
+    return next(iter(unreadable), failed[0])
+
+
+def _differs_by_card(declaration: Declared | Undeclared | Unreadable) -> bool:
+    """
+    Return whether an amount is a share of a card, and so another on each.
+    """
+    return isinstance(declaration, Declared) and any(
+        claim.amount.share is not None for claim in declaration.claims
+    )

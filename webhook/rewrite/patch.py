@@ -1,0 +1,144 @@
+"""
+PURE. The operations that change a pod's spec: variables, arguments, scheduler and tolerations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.dialects import annotation, gpu_requests
+from gpufence.shape import as_list, as_object, objects
+from webhook.policy import CARD_TAINT
+from webhook.rewrite.containers import SETTABLE, slot_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from gpufence.shape import Object
+    from webhook.frameworks.injection import Injection
+    from webhook.operations import Patch, Path
+    from webhook.policy import Policy, Toleration
+    from webhook.rewrite.containers import GpuContainer
+    from webhook.rewrite.inputs import PlanInputs
+
+_UNCHOSEN = (None, "", names.DEFAULT_SCHEDULER)
+
+
+def change_container(patch: Patch, container: GpuContainer, injection: Injection) -> None:
+    """
+    Make every variable of the injection read its slot, and leave none of them twice in the list.
+
+    Variables that an earlier pass set and this one does not get the user's own text back, or go.
+    """
+    path = (*container.path, "env")
+    at: Mapping[str, int] = {}
+    if container.positions:
+        gone = {env for env, user in injection.restored.items() if user is None}
+        at = _without_doubles(patch, path, container.positions, injection.slots, gone)
+        for env, text in injection.restored.items():
+            if text is not None:
+                _restore(patch, (*path, at[env]), text)
+        for env, slot in injection.slots.items():
+            if env in at:
+                _point(patch, (*path, at[env]), slot)
+    fresh = [
+        {"name": env, "valueFrom": source_of(slot)}
+        for env, slot in injection.slots.items()
+        if env not in at
+    ]
+    patch.extend(path, fresh)
+    argument = injection.argument
+    if argument and argument not in as_list(container.manifest.get("args"), "args"):
+        patch.extend((*container.path, "args"), [argument])
+
+
+def schedule(patch: Patch, policy: Policy, inputs: PlanInputs) -> None:
+    """
+    Name the dialect's scheduler where the pod leaves it to the default, and tolerate what the
+    operator says, and what GPU nodes are tainted with: Kubernetes itself lets only pods that
+    request `nvidia.com/gpu` tolerate that.
+    """
+    dialect = inputs.dialect
+    if dialect is None:
+        return
+    spec = as_object(patch.document.get("spec"), "spec")
+    name = policy.scheduler_names.get(dialect)
+    if name and spec.get("schedulerName") in _UNCHOSEN:
+        patch.update(("spec",), {"schedulerName": name})
+    wanted = policy.tolerations
+    requests = gpu_requests(inputs.pod)
+    tolerated = any(names.NVIDIA_GPU in item.counts for item in requests)
+    if dialect != annotation.SPEC.name and not tolerated:
+        wanted = (CARD_TAINT, *wanted)
+    if wanted:
+        present = objects(spec.get("tolerations"), "spec.tolerations")
+        missing = [item for item in wanted if not any(_covers(own, item) for own in present)]
+        patch.extend(("spec", "tolerations"), [_write(item) for item in missing])
+
+
+def source_of(slot: str) -> dict[str, object]:
+    """
+    Return where the kubelet finds a slot's value when it starts the container.
+    """
+    return {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
+
+
+def _point(patch: Patch, path: Path, slot: str) -> None:
+    entry = patch.look(path)
+    if slot_of(entry) == slot:
+        return
+    if "value" in entry:
+        patch.remove(path, "value")
+    patch.update(path, {"valueFrom": source_of(slot)})
+
+
+def _restore(patch: Patch, path: Path, text: str) -> None:
+    patch.remove(path, "valueFrom")
+    patch.update(path, {"value": text})
+
+
+def _without_doubles(
+    patch: Patch,
+    path: Path,
+    positions: Mapping[str, list[int]],
+    wanted: Collection[str],
+    gone: Collection[str],
+) -> dict[str, int]:
+    """
+    Remove what stands twice, of which the last counts, and what has to go; return who stands where.
+    """
+    removed = sorted(
+        position
+        for env, at in positions.items()
+        if env in SETTABLE
+        for position in (at if env in gone else at[:-1] if env in wanted else ())
+    )
+    for position in reversed(removed):
+        patch.remove(path, position)
+    return {
+        env: at[-1] - sum(1 for position in removed if position < at[-1])
+        for env, at in positions.items()
+        if env not in gone
+    }
+
+
+def _covers(own: Object, wanted: Toleration) -> bool:
+    """
+    Return whether a toleration of the pod's own bears the taint already.
+    """
+    key, effect = own.get("key") or "", own.get("effect") or ""
+    if effect not in ("", wanted.effect):
+        return False
+    if own.get("operator") == "Exists":
+        return key in ("", wanted.key)
+    return bool(wanted.value) and key == wanted.key and own.get("value") == wanted.value
+
+
+def _write(wanted: Toleration) -> dict[str, str]:
+    toleration = {"key": wanted.key, "operator": "Equal" if wanted.value else "Exists"}
+    if wanted.value:
+        toleration["value"] = wanted.value
+    if wanted.effect:
+        toleration["effect"] = wanted.effect
+    return toleration

@@ -1,3 +1,3 @@
 """
-The rules of the house that no tool knows, as tests; and two chores, `python -m tests.unit.house`.
+The rules of the house that no tool knows, as tests; and chores, `python -m tests.unit.house`.
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.support.http_server import PATIENCE_SECONDS, Exchange, HttpServer
+from tests.support.http_server import LOOPBACK, PATIENCE_SECONDS, Exchange, HttpServer
 
 if TYPE_CHECKING:
     import ssl
@@ -54,8 +54,8 @@ class ApiServer(HttpServer):
     The script and its stage; use it as a context manager.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(tls)
+    def __init__(self, tls: ssl.SSLContext | None = None, address: str = LOOPBACK) -> None:
+        super().__init__(tls, address)
         self._answers: dict[str, list[Answer]] = {}
         self._seen: list[Seen] = []
         self._changed = threading.Condition()

@@ -7,6 +7,7 @@ The plans are the webhook's own: they are what the plugin has to tell.
 from __future__ import annotations
 
 import copy
+import io
 from typing import TYPE_CHECKING, Any
 
 from gpufence.mode import Mode
@@ -37,6 +38,17 @@ NODE = "gpu-1"
 CARD = "GPU-0"
 UID = "11111111-2222-3333-4444-555555555555"
 LIMIT = 3 * GIB
+
+
+class Screen(io.StringIO):
+    """
+    A terminal in memory.
+    """
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
 
 
 def raw_node(name: str = NODE, count: int = 1) -> dict[str, Any]:

@@ -23,12 +23,13 @@ from tests.http.plugin.desk import (
     listed,
 )
 from tests.support.api_server import hang, reply
-from tests.support.plugin import NODE, raw_pod, snapshot
+from tests.support.plugin import NODE, Screen, raw_pod, snapshot
 
 if TYPE_CHECKING:
     from tests.http.plugin.desk import Desk
     from tests.support.api_server import Answer
 
+NODE_2 = "/api/v1/nodes/gpu-2"
 NEWER = write_snapshot(snapshot()).replace('"v":1', '"v":2').encode()
 
 
@@ -41,15 +42,6 @@ class Impatient(io.StringIO):
         if self.getvalue().count("POD") >= 2:
             raise KeyboardInterrupt
         return super().write(text)
-
-
-class Screen(io.StringIO):
-    """
-    A terminal in memory.
-    """
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_the_contexts_namespace_is_meant(desk: Desk) -> None:
@@ -261,61 +253,27 @@ def test_a_story_of_a_pod_without_a_node_asks_no_agent(desk: Desk) -> None:
     assert [] == desk.server.seen(f"GET {AGENT}")
 
 
-def test_a_pod_that_is_not_there_is_named(desk: Desk) -> None:
-    """
-    The error says in which namespace it was looked for.
-    """
-    desk.get(f"{PODS}/ghost", ABSENT)
-
-    with pytest.raises(MissingError, match="there is no pod ghost in namespace team-a"):
-        desk.run("explain", "ghost")
-
-
-def test_an_inspection_shows_the_snapshot(desk: Desk) -> None:
-    """
-    As JSON it is what the agent said.
-    """
-    assert "team-a/trainer-0" in desk.run("inspect", NODE).out
-    assert NODE == desk.run("inspect", NODE, "-o", "json").json["node"]
-
-
 @pytest.mark.parametrize(
-    ("path", "answer", "text"),
+    ("node", "path", "answer", "text"),
     [
-        (SYSTEM, DENIED, "you may not list pods in gpufence-system"),
-        (AGENT, DENIED, "agent gpufence-agent-x on node gpu-1: you may not ask agents"),
+        (NODE, SYSTEM, DENIED, "you may not list pods in gpufence-system"),
+        (NODE, AGENT, DENIED, "agent gpufence-agent-x on node gpu-1: you may not ask agents"),
+        ("gpu-2", NODE_2, ABSENT, "there is no node gpu-2; `kubectl get nodes`"),
+        ("gpu-2", NODE_2, DENIED, "no agent runs on a node gpu-2"),
+        ("gpu-2", NODE_2, reply({"kind": "Node"}), "on node gpu-2; `kubectl gpufence doctor`"),
     ],
-    ids=["agents", "snapshot"],
+    ids=["agents", "snapshot", "absent", "denied", "without"],
 )
-def test_an_inspection_needs_its_agent(desk: Desk, path: str, answer: Answer, text: str) -> None:
+def test_an_inspection_needs_its_agent(
+    desk: Desk, node: str, path: str, answer: Answer, text: str
+) -> None:
     """
-    Without a snapshot there is nothing to inspect, and the error says why.
+    Without a snapshot there is nothing to inspect, and what is missing decides what to do.
     """
     desk.get(path, answer)
 
     with pytest.raises(MissingError, match=text):
-        desk.run("inspect", NODE)
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        (ABSENT, "there is no node gpu-2; `kubectl get nodes`"),
-        (DENIED, "no agent runs on a node gpu-2"),
-        (reply({"kind": "Node"}), "no agent runs on node gpu-2; `kubectl gpufence doctor`"),
-    ],
-    ids=["absent", "denied", "without"],
-)
-def test_a_node_without_an_agent_is_told_from_no_node(
-    desk: Desk, answer: Answer, text: str
-) -> None:
-    """
-    What is missing decides what to do.
-    """
-    desk.get("/api/v1/nodes/gpu-2", answer)
-
-    with pytest.raises(MissingError, match=text):
-        desk.run("inspect", "gpu-2")
+        desk.run("inspect", node)
 
 
 def test_errors_that_end_a_call_come_with_advice(desk: Desk) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence.snapshot import write_snapshot
-from tests.integration.plugin.agents import StandIn
-from tests.integration.plugin.site import PluginSite
+from tests.integration.plugin.site import PluginSite, own_address
+from tests.support.api_server import ApiServer, reply
 from tests.support.plugin import (
     card_row,
     owner_row,
@@ -32,7 +32,7 @@ MIB = 2**20
 @pytest.fixture(scope="module")
 def site(control_plane: ControlPlane) -> Iterator[PluginSite]:
     with (
-        StandIn() as standin,
+        ApiServer(address=own_address()) as standin,
         control_plane.fresh_namespace("plugin") as namespace,
         PluginSite(control_plane, standin, namespace) as made,
     ):
@@ -56,5 +56,5 @@ def _furnish(site: PluginSite) -> None:
     over = use_row(3500 * MIB, outcome="holding", over_seconds=12.0, due_seconds=18.0)
     row = pod_row(over, uid=item["metadata"]["uid"], namespace=site.team)
     owner = owner_row(namespace=site.team, peak_bytes=3500 * MIB, over_seconds=12.0)
-    said = snapshot(row, node=site.node, cards=(card_row(),), owners=(owner,))
-    site.standin.says("/v1/snapshot", write_snapshot(said))
+    state = snapshot(row, node=site.node, cards=(card_row(),), owners=(owner,))
+    site.standin.on("GET /v1/snapshot", reply(write_snapshot(state).encode()))

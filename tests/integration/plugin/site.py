@@ -5,6 +5,7 @@ A control plane with a GPU node, its agent's stand-in, and pods that bear the we
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -20,10 +21,21 @@ from tests.support.site import PlaneSite, run, surroundings
 if TYPE_CHECKING:
     from kube import JsonObject
     from simulator.controlplane import ControlPlane
-    from tests.integration.plugin.agents import StandIn
+    from tests.support.api_server import ApiServer
 
 SYSTEM = core("namespaces", names.SYSTEM_NAMESPACE)
 TENANT = User("tenant", "tenants")
+
+_SOMEWHERE = ("192.0.2.1", 9)  # for documentation only (RFC 5737); nothing is sent there
+
+
+def own_address() -> str:
+    """
+    Return an address of this machine that is not loopback, which the proxy refuses for pods.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(_SOMEWHERE)
+        return str(probe.getsockname()[0])
 
 
 class PluginSite(PlaneSite):
@@ -31,7 +43,7 @@ class PluginSite(PlaneSite):
     What a test of this folder stands on.
     """
 
-    def __init__(self, plane: ControlPlane, standin: StandIn, namespace: str) -> None:
+    def __init__(self, plane: ControlPlane, standin: ApiServer, namespace: str) -> None:
         super().__init__(plane)
         self.standin = standin
         self.team = namespace
@@ -53,7 +65,7 @@ class PluginSite(PlaneSite):
             "containers": [{"name": "agent", "image": "none", "ports": [port]}],
         }
         self.admin.post(f"{SYSTEM}/pods", made)
-        self.report(f"{SYSTEM}/pods/{self.agent}", ready=True)
+        self.report_ready(f"{SYSTEM}/pods/{self.agent}")
 
     def remove(self) -> None:
         """
@@ -72,17 +84,18 @@ class PluginSite(PlaneSite):
         path = core("namespaces", self.team, "pods")
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         made = self.admin.post(path, body)
-        self.report(f"{path}/{metadata['name']}", ready=True)
+        self.report_ready(f"{path}/{metadata['name']}")
         return made
 
-    def report(self, path: str, *, ready: bool) -> None:
-        condition = {"type": "Ready", "status": "True" if ready else "False"}
-        addresses = {
-            "podIP": self.standin.address,
-            "podIPs": [{"ip": self.standin.address}],
-            "hostIP": self.standin.address,
+    def report_ready(self, path: str) -> None:
+        address = self.standin.address
+        status = {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+            "hostIP": address,
         }
-        status = {"phase": "Running", "conditions": [condition], **addresses}
         self.admin.patch(f"{path}/status", {"status": status}, PatchType.MERGE)
 
     def run(self, *arguments: str, user: str | User = "admin") -> subprocess.CompletedProcess[str]:

@@ -45,17 +45,6 @@ def test_top_shows_declared_injected_and_measured(site: PluginSite) -> None:
     assert "holding" == found["trainer-0"]["outcome"]
 
 
-def test_top_cards_and_nodes_come_from_the_agent(site: PluginSite) -> None:
-    """
-    Cards and nodes show what the agent behind the proxy has measured.
-    """
-    [card] = site.json("top", "cards", "--node", site.node)["cards"]
-    [node] = site.json("top", "nodes", "--node", site.node)["nodes"]
-
-    assert ("4096Mi", "6144Mi", "ok") == (card["used"], card["committed"], card["state"])
-    assert ("ok", 1, 1) == (node["agent"], node["fenced"], node["over"])
-
-
 def test_explain_tells_the_whole_story(site: PluginSite) -> None:
     """
     One command answers what was declared, set and measured, and what will happen.
@@ -101,15 +90,6 @@ def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
 
     assert "GPUMemoryLimitExceeded: holds too much" in done.stdout
     assert "is history" not in done.stdout
-
-
-def test_report_suggests_a_limit(site: PluginSite) -> None:
-    """
-    An owner's peak leads to a limit under which it would have stayed.
-    """
-    [owner] = site.json("report", "-n", site.team)["owners"]
-
-    assert ("trainer", "3500Mi", "4800Mi") == (owner["name"], owner["peak"], owner["suggested"])
 
 
 def test_inspect_hands_out_the_snapshot(site: PluginSite) -> None:

@@ -13,17 +13,7 @@ import pytest
 from kubectl_gpufence.arguments import parse, patience, seconds
 from kubectl_gpufence.output import Output, output_to
 from kubectl_gpufence.table import Display
-
-
-class Screen(io.StringIO):
-    """
-    A terminal in memory.
-    """
-
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
+from tests.support.plugin import Screen
 
 
 class OldScreen(Screen):

@@ -7,15 +7,14 @@ from __future__ import annotations
 import base64
 import datetime as dt
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
 
 from gpufence.findings import Level
-from gpufence.mode import Mode
 from kubectl_gpufence.doctor import examine, findings_json, findings_lines, is_wrong
-from kubectl_gpufence.doctor.installation import LabelledNamespace, MaybeHidden
+from kubectl_gpufence.doctor.installation import HOOKS, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.doctor.read import metric, validity
 from kubectl_gpufence.table import Display
 from tests.support import sick
@@ -25,112 +24,96 @@ if TYPE_CHECKING:
     from kubectl_gpufence.doctor.installation import Installation
 
 
-def test_the_doctor_sums_up() -> None:
+FINE = sick.healthy()
+NO_PODS: dict[str, Any] = {
+    "namespaces": MaybeHidden([LabelledNamespace("team-a", "cap")]),
+    "pods": MaybeHidden([]),
+}
+SHORT = (0.0, sick.NOW + sick.DAY)
+
+
+def texts(**changes: Any) -> str:
+    """
+    Return all that is said of a healthy installation in which something is different.
+    """
+    return " ".join(item.text for item in examine(replace(FINE, **changes)))
+
+
+@pytest.mark.parametrize(
+    ("installation", "text"),
+    [
+        (FINE, "all is well"),
+        (replace(FINE, deployment=sick.deployment(1, None)), "all is well"),
+        (replace(FINE, version=sick.version("v1.35.0")), "nothing is wrong, 1 worth a look"),
+        (replace(FINE, system=MaybeHidden()), "1 thing is wrong"),
+        (sick.denied(), "nothing wrong was found, and 10 could not be found out"),
+    ],
+    ids=["fine", "one replica", "old", "absent", "denied"],
+)
+def test_the_doctor_sums_up(installation: Installation, text: str) -> None:
     """
     The last line says whether anything is wrong, and what else there is.
     """
-    fine = sick.healthy()
-    look = replace(fine, deployment=sick.deployment(1, None), version=sick.version("v1.35.0"))
-    one = replace(fine, system=MaybeHidden())
-
-    assert ["all is well", "nothing is wrong, 1 worth a look", "1 thing is wrong"] == [
-        list(findings_lines(examine(installation), Display()))[-1]
-        for installation in (fine, look, one)
-    ]
-    assert (
-        "nothing wrong was found, and 10 could not be found out"
-        == (list(findings_lines(examine(sick.denied()), Display()))[-1])
-    )
+    assert text == list(findings_lines(examine(installation), Display()))[-1]
 
 
 def test_the_doctor_speaks_json() -> None:
     """
     Programs get level, subject, words and remedy of each check.
     """
-    found = findings_json(examine(sick.bare()))
+    items = findings_json(examine(sick.bare()))
 
-    assert {"level", "subject", "said", "remedy"} == set(found[0])
+    assert {"level", "subject", "said", "remedy"} == set(items[0])
     assert is_wrong(examine(sick.bare()))
-    assert not is_wrong(examine(sick.healthy()))
+    assert not is_wrong(examine(FINE))
 
 
-def said(installation: Installation) -> str:
-    return " ".join(item.text for item in examine(installation))
-
-
-def test_a_lowered_kill_switch_is_worth_a_look() -> None:
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"agents": MaybeHidden({}), "nodes": sick.HIDDEN}, "you may not see it"),
+        ({"switch": MaybeHidden({"data": {"max-mode": "cap"}})}, "no further than mode cap"),
+        ({"switch": MaybeHidden({})}, "namespaces decide"),
+        ({"trusted": dict.fromkeys(HOOKS, (*sick.YEARS, SHORT))}, "(2 CAs, 3650d left)"),
+        ({"deployment": sick.deployment(None)}, "0 of 2 replicas ready: new pods get no limits"),
+        (
+            {"namespaces": MaybeHidden([LabelledNamespace("a", "cap")]), "pods": MaybeHidden([])},
+            "1 in mode cap",
+        ),
+    ],
+    ids=["hidden", "lowered", "no key", "overlap", "no replica", "no pods"],
+)
+def test_a_rare_state_has_its_finding(changes: dict[str, Any], text: str) -> None:
     """
-    An operator who has forgotten it is reminded; without the key namespaces decide.
+    A lowered kill switch, two CAs that overlap, a webhook scaled to nothing: each is named.
     """
-    fine = sick.healthy()
-    lowered = replace(fine, switch=MaybeHidden({"data": {"max-mode": "cap"}}))
-
-    assert "agents go no further than mode cap" in said(lowered)
-    assert "namespaces decide" in said(replace(fine, switch=MaybeHidden({})))
-
-
-def test_several_cas_are_counted() -> None:
-    """
-    While two CAs overlap the younger one counts.
-    """
-    both = dict.fromkeys(sick.healthy().trusted, (*sick.YEARS, (0.0, sick.NOW + sick.DAY)))
-
-    assert "(2 CAs, 3650d left)" in said(replace(sick.healthy(), trusted=both))
+    assert text in texts(**changes)
 
 
 def test_a_ca_that_ends_soon_is_wrong() -> None:
     """
     Two weeks before its end nobody has renewed it: something is broken.
     """
-    short = dict.fromkeys(sick.healthy().trusted, ((0.0, sick.NOW + sick.DAY),))
+    assert is_wrong(examine(replace(FINE, trusted=dict.fromkeys(HOOKS, (SHORT,)))))
 
-    assert is_wrong(examine(replace(sick.healthy(), trusted=short)))
+
+def test_a_node_whose_cards_cannot_be_read_is_named() -> None:
+    """
+    One broken annotation says so, and takes no other finding away.
+    """
+    odd = replace(seen_node(), cards=None, cards_trouble="odd")
+
+    assert "gpu-1: odd" in texts(nodes=MaybeHidden({"gpu-1": odd}))
 
 
 def test_hidden_parts_do_not_hide_the_rest() -> None:
     """
     Whoever may not see pods or nodes still learns about everything else.
     """
-    installation = replace(
-        sick.healthy(),
-        pods=MaybeHidden(hidden="you may not see pods"),
-        nodes=MaybeHidden(hidden="no nodes"),
-    )
-    levels = {item.level for item in examine(installation)}
+    hidden: dict[str, Any] = {"pods": sick.HIDDEN, "nodes": sick.HIDDEN}
 
-    assert {Level.OK, Level.UNKNOWN} == levels
-    assert "measures and answers" in said(installation)
-
-
-def test_no_replica_at_all_is_wrong() -> None:
-    """
-    A webhook that is scaled to nothing sets no limits.
-    """
-    assert "0 of 2 replicas ready: new pods get no limits" in said(
-        replace(sick.healthy(), deployment=sick.deployment(None))
-    )
-
-
-def test_policies_nobody_asked_for_are_not_judged() -> None:
-    """
-    Installation that are not there lead to no finding.
-    """
-    assert "gpufence-mode" not in said(replace(sick.healthy(), policies={}, bindings={}))
-
-
-def test_a_cluster_without_nodes_or_pods_has_nothing_to_say_of_them() -> None:
-    """
-    A fenced namespace without pods is well.
-    """
-    installation = replace(
-        sick.healthy(),
-        pods=MaybeHidden([]),
-        nodes=MaybeHidden({"gpu-1": replace(seen_node(), cards=None, cards_trouble="odd")}),
-        namespaces=MaybeHidden([LabelledNamespace("team-a", str(Mode.CAP))]),
-    )
-
-    assert "1 in mode cap" in said(installation)
-    assert "gpu-1: odd" in said(installation)
+    assert "measures and answers" in texts(**hidden)
+    assert {Level.OK, Level.UNKNOWN} == {item.level for item in examine(replace(FINE, **hidden))}
 
 
 def bundle(*pems: bytes) -> str:

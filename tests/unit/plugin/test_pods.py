@@ -158,7 +158,7 @@ def test_an_agents_pod_says_where_and_how_it_is_asked() -> None:
     port = {"name": "status", "containerPort": 9000}
     ready = {"type": "Ready", "status": "True"}
     raw = {
-        "spec": {"nodeName": "gpu-1", "containers": [{"ports": [{"name": "other"}, port]}]},
+        "spec": {"nodeName": "gpu-1", "containers": [{}, {"ports": [{"name": "other"}, port]}]},
         "status": {"conditions": [ready]},
     }
 

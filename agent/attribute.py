@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent.model.use import CardUse, NodeUse, PodUse, ProcessUse
+from agent.model.use import CardUse, Observation, PodOnCard, ProcessUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from agent.model.pod import PodsOnNode
+    from agent.model.pod import PodOnNode, PodsOnNode
     from agent.model.sample import CardSample, ProcessList, Sample
     from agent.model.use import Occupant
 
@@ -25,17 +25,21 @@ def attribute(
     sample: Sample,
     occupants: Mapping[int, Occupant],
     pods: PodsOnNode,
-    before: NodeUse | None = None,
-) -> NodeUse:
+    before: Observation | None = None,
+) -> Observation:
     """
-    Tell what each pod holds on each card.
+    Return what each pod holds on each card.
 
     `occupants` need to cover the lists that are new since `before`; a list that was not renewed
     keeps the processes it had, and their owners, but meets the pods of today.
     """
     past = {} if before is None else before.cards
-    cards = (_card(card, occupants, pods, past.get(card.card.uuid)) for card in sample.cards)
-    return NodeUse(sample.taken_at, {use.card.uuid: use for use in cards})
+    same_pods = before is not None and before.pods is pods
+    cards = {
+        item.card.uuid: _card(item, occupants, pods, past.get(item.card.uuid), same_pods=same_pods)
+        for item in sample.cards
+    }
+    return Observation(sample, pods, cards)
 
 
 def _card(
@@ -43,24 +47,26 @@ def _card(
     occupants: Mapping[int, Occupant],
     pods: PodsOnNode,
     before: CardUse | None,
+    *,
+    same_pods: bool,
 ) -> CardUse:
     listed = sample.processes
     if listed is None:
         return _unknown(sample, pods, before)
-    found: Iterable[ProcessUse]
+    settled = same_pods and before is not None and before.mps is sample.mps
     if before is not None and before.listed_at == listed.listed_at:
-        found = (_owned(item, pods, mps=sample.mps) for item in before.processes)
+        processes = before.processes
+        if not settled:
+            processes = tuple(_owned(item, pods, mps=sample.mps) for item in processes)
     else:
-        found = _seen(listed, occupants, before, pods, mps=sample.mps)
-    processes = tuple(found)
+        processes = tuple(_seen(sample, listed, occupants, pods, before, settled=settled))
+    if settled and before is not None and processes == before.processes:
+        held, nobodys = before.pods, before.unattributed_bytes
+    else:
+        held = _by_pod(sample, processes, pods)
+        nobodys = _total(item for item in processes if not item.pod_uid)
     return CardUse(
-        card=sample.card,
-        memory=sample.memory,
-        listed_at=listed.listed_at,
-        mps=sample.mps,
-        pods=_by_pod(processes),
-        processes=processes,
-        unattributed_bytes=_total(item for item in processes if not item.pod_uid),
+        sample.card, sample.memory, listed.listed_at, sample.mps, held, processes, nobodys
     )
 
 
@@ -68,37 +74,40 @@ def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> Ca
     """
     Keep the names of those who held memory: what they hold now is unknown, not nothing.
     """
-    held = () if before is None else before.pods
-    return CardUse(
-        card=sample.card,
-        memory=sample.memory,
-        listed_at=None,
-        mps=sample.mps,
-        pods={uid: PodUse(uid, None, None) for uid in held if uid in pods.by_uid},
-        processes=(),
-        unattributed_bytes=None,
-    )
+    known = pods.by_uid
+    held = () if before is None else [uid for uid in before.pods if uid in known]
+    unknown = {uid: PodOnCard(known[uid], sample.card, None, None) for uid in held}
+    return CardUse(sample.card, sample.memory, None, sample.mps, unknown, (), None)
 
 
 def _seen(
+    sample: CardSample,
     listed: ProcessList,
     occupants: Mapping[int, Occupant],
-    before: CardUse | None,
     pods: PodsOnNode,
+    before: CardUse | None,
     *,
-    mps: bool,
+    settled: bool,
 ) -> Iterator[ProcessUse]:
     """
     Meet a new list: who started after it is not the one it names.
+
+    Where it shows what the one before showed, and the pods are `settled`, nothing is worked out
+    again.
     """
-    earlier = {} if before is None else {item.pid: item.occupant for item in before.processes}
+    earlier = {} if before is None else {item.pid: item for item in before.processes}
     for process in listed.processes:
-        occupant = occupants.get(process.pid)
+        pid, used = process
+        occupant = occupants.get(pid)
         if occupant is not None and occupant.started_by > listed.listed_at:
             occupant = None
-        confirmed = occupant is not None and _same(occupant, earlier.get(process.pid))
-        uid, container = _whose(occupant, pods, mps=mps)
-        yield ProcessUse(process.pid, process.used_bytes, occupant, uid, container, confirmed)
+        past = earlier.get(pid)
+        if past is not None and settled and past.confirmed and past.occupant is occupant:
+            yield past if past.used_bytes == used else past._replace(used_bytes=used)
+            continue
+        confirmed = occupant is not None and past is not None and _same(occupant, past.occupant)
+        uid, container = _whose(occupant, pods, mps=sample.mps)
+        yield ProcessUse(pid, used, occupant, uid, container, confirmed)
 
 
 def _same(occupant: Occupant, earlier: Occupant | None) -> bool:
@@ -125,29 +134,31 @@ def _whose(occupant: Occupant | None, pods: PodsOnNode, *, mps: bool) -> tuple[s
     """
     if occupant is None or (mps and occupant.command == MPS_SERVER):
         return _NOBODY
-    found = pods.find(occupant.owner)
-    return _NOBODY if found is None else (found[0].uid, found[1])
+    owner = pods.find(occupant.owner)
+    return _NOBODY if owner is None else (owner[0].uid, owner[1])
 
 
-def _by_pod(processes: tuple[ProcessUse, ...]) -> dict[str, PodUse]:
-    held: dict[str, list[ProcessUse]] = {}
+def _by_pod(
+    sample: CardSample, processes: Iterable[ProcessUse], pods: PodsOnNode
+) -> dict[str, PodOnCard]:
+    by_uid: dict[str, list[ProcessUse]] = {}
     for item in processes:
         if item.pod_uid:
-            held.setdefault(item.pod_uid, []).append(item)
-    return {uid: _pod(uid, items) for uid, items in held.items()}
+            by_uid.setdefault(item.pod_uid, []).append(item)
+    return {uid: _pod(sample, pods.by_uid[uid], items) for uid, items in by_uid.items()}
 
 
-def _pod(uid: str, items: list[ProcessUse]) -> PodUse:
+def _pod(sample: CardSample, pod: PodOnNode, items: list[ProcessUse]) -> PodOnCard:
     used = _total(items)
     if used is None:
-        return PodUse(uid, None, None, tuple(items))
+        return PodOnCard(pod, sample.card, None, None, tuple(items))
     counted = 0
     containers: dict[str, int] = {}
     for item in items:
         if item.confirmed and item.used_bytes is not None:
             counted += item.used_bytes
             containers[item.container] = containers.get(item.container, 0) + item.used_bytes
-    return PodUse(uid, used, counted, tuple(items), containers)
+    return PodOnCard(pod, sample.card, used, counted, tuple(items), containers)
 
 
 def _total(items: Iterable[ProcessUse]) -> int | None:

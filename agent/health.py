@@ -39,7 +39,7 @@ def trouble_of_container(state: AgentState, now: float) -> str:
     """
     Say what this container has lost for good; a driver that hangs or is not loaded is not that.
     """
-    trouble = NO_TROUBLE if state.last is None else state.last.sample.trouble
+    trouble = NO_TROUBLE if state.last is None else state.last.observation.sample.trouble
     since = state.started_at if state.measured_at is None else state.measured_at
     if now - since <= CONTAINER_SECONDS or trouble.code is not TroubleCode.CONTAINER:
         return ""

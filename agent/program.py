@@ -17,14 +17,14 @@ from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.health import trouble_of_container, trouble_of_loop
 from agent.kill import LastResort
-from agent.loop import Hands, Loop, Pace, Ports, Rules
+from agent.loop import Loop, Ports, Rules, Ticker, Worker
 from agent.metrics import page
 from agent.model.state import About
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.reader import Reader
 from agent.settings import STATUS_LISTEN, read_agent_settings
-from agent.snapshot import snapshot_of
+from agent.snapshot_view import snapshot_of
 from agent.status.pages import JSON, Page, health_page
 from agent.status.server import BACKLOG, StatusServer
 from agent.version import version
@@ -86,9 +86,9 @@ class Program:
         self._settings = settings
         self._cluster = cluster
         self._cards = Sampler(settings.sampler)
-        # The thread that acts has a lookup of its own.
+        # The threads that act have a lookup of their own.
         kill = LastResort(Lookup(settings.proc))
-        self._hands = Hands(cluster.carry_out, kill, boottime, policy.gap_seconds)
+        self._worker = Worker(cluster.carry_out, kill, boottime, policy.gap_seconds)
         ports = Ports(self._cards, Lookup(settings.proc), cluster, boottime, timestamp)
         rules = Rules(
             node=settings.node,
@@ -96,10 +96,8 @@ class Program:
             damping=settings.damping,
             unmeasured_seconds=settings.unmeasured_seconds,
         )
-        self._loop = Loop(ports, rules, self._hands)
-        self._pace = Pace(
-            self._loop.tick, self._loop.skip, self._cards.close, policy.interval_seconds, boottime
-        )
+        self._loop = Loop(ports, rules, self._worker)
+        self._ticker = Ticker(self._loop.tick, self._cards.close, policy.interval_seconds, boottime)
         self._about = About(
             node=settings.node,
             version=version(),
@@ -118,19 +116,18 @@ class Program:
     def start(self) -> None:
         if isinstance(self._cluster, AgentCluster):
             self._cluster.start()
-        self._hands.start()
         # What is there now stays; looking over it again and again would only cost time.
         gc.collect()
         gc.freeze()
-        self._pace.start()
+        self._ticker.start()
 
     def stop(self) -> None:
         """
         End within a second or two. A look that hangs is left behind: its child dies with us.
         """
-        if not self._pace.stop(_LAST_TICK_SECONDS):
+        if not self._ticker.stop(_LAST_TICK_SECONDS):
             _log.warning("the last look has not ended; it is left behind")
-        self._hands.close(_LAST_ACT_SECONDS)
+        self._worker.close(_LAST_ACT_SECONDS)
         if isinstance(self._cluster, AgentCluster):
             self._cluster.close()
 
@@ -139,7 +136,7 @@ class Program:
         Say what only a restart would cure.
         """
         interval = self._settings.policy.interval_seconds
-        hangs = trouble_of_loop(self._pace.silence_seconds, interval)
+        hangs = trouble_of_loop(self._ticker.silence_seconds, interval)
         return hangs or trouble_of_container(self._loop.state, boottime())
 
     def _metrics(self) -> str:

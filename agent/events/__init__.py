@@ -2,11 +2,26 @@
 PURE. What people are told, in one line each: the sentences, whom they concern, and how often.
 """
 
-from agent.events.episodes import NO_EPISODES, Damping, Episodes, EventCreate, EventPatch, damped
-from agent.events.notice import Notice, Regarding
-from agent.events.report import notices, notices_of
+from agent.events.episodes import (
+    NO_EPISODES,
+    Damping,
+    Episodes,
+    EventCreate,
+    EventPatch,
+    Notice,
+    Regarding,
+    damped,
+)
+from agent.events.notices import (
+    NOTHING_ANNOUNCED,
+    new_notices,
+    notices,
+    notices_of_act,
+    unreadable,
+)
 
 __all__ = [
+    "NOTHING_ANNOUNCED",
     "NO_EPISODES",
     "Damping",
     "Episodes",
@@ -15,6 +30,8 @@ __all__ = [
     "Notice",
     "Regarding",
     "damped",
+    "new_notices",
     "notices",
-    "notices_of",
+    "notices_of_act",
+    "unreadable",
 ]

@@ -1,5 +1,6 @@
 """
-PURE. How often the same thing is said: once, and then a count every five minutes while it lasts.
+PURE. One thing to say about a pod, its owner or the node, and how often the same is said: once, and
+then a count every five minutes while it lasts.
 
 Kubernetes' own recorders damp in the client, and Python has none. What is kept is small, bounded
 and a value: damping is a function of what was said before, what is to say now, and the time.
@@ -8,14 +9,45 @@ and a value: damping is a function of what was said before, what is to say now, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gpufence.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from agent.events.notice import Notice
+    from agent.model.pod import PodOnNode
 
-Key: TypeAlias = tuple[str, str, str, str]
+EpisodeKey: TypeAlias = tuple[str, str, str, str]
+
+MOST_CHARACTERS: Final = 1023
+"""An Event's message may hold 1,024."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """
+    The object an Event is listed under; `kubectl describe` finds it by all of these.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """
+    Two notices of the same reason, object and topic belong to one episode, whatever they say.
+    Every notice is an Event of type Warning.
+    """
+
+    reason: str
+    regarding: Regarding
+    message: str
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +88,7 @@ class Episodes:
     `allowance` is None before the first notice: then the whole burst is there.
     """
 
-    running: Mapping[Key, Episode] = field(default_factory=dict)
+    running: Mapping[EpisodeKey, Episode] = field(default_factory=dict)
     next_serial: int = 1
     allowance: float | None = None
     at: float = 0.0
@@ -85,6 +117,35 @@ class EventPatch:
     serial: int
     count: int
     notice: Notice
+
+
+def about_pod(pod: PodOnNode) -> tuple[Regarding, ...]:
+    """
+    Return the pod and the controller that made it, where people look once the pod is gone.
+    """
+    itself = Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid)
+    owner = pod.controller
+    if owner is None:
+        return (itself,)
+    made_by = Regarding(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid)
+    return (itself, made_by)
+
+
+def about_node(name: str) -> Regarding:
+    """
+    Return a node as kubelets write it: by its name in place of its UID.
+    """
+    return Regarding("v1", "Node", "", name, name)
+
+
+def one_line(text: str) -> str:
+    """
+    Make a message printable, one line and short enough, whatever names went into it.
+    """
+    plain = printable(text)
+    if len(plain) <= MOST_CHARACTERS:
+        return plain
+    return f"{plain[: MOST_CHARACTERS - 3]}..."
 
 
 def damped(
@@ -135,6 +196,6 @@ def _refilled(episodes: Episodes, now: float, damping: Damping) -> float:
     return min(episodes.allowance + gained, float(damping.burst))
 
 
-def _key(notice: Notice) -> Key:
+def _key(notice: Notice) -> EpisodeKey:
     about = notice.regarding
     return notice.reason, about.kind, about.uid, notice.topic

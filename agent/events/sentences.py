@@ -7,19 +7,22 @@ to do about it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from agent.events.notice import Notice, about_node, about_pod, one_line
-from agent.events.words import card_words, clipped, holds, listed, processes, where
+from agent.events.episodes import Notice, about_node, about_pod, one_line
 from agent.model.decision import Outcome
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.text import limit_mebibytes, mebibytes, minutes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent.model.decision import Brake, CardFinding, ContainerExcess, Ineffective, Verdict
     from gpufence.cards import Card
 
+MOST_NAMED: Final = 4
+MOST_QUOTED: Final = 240
 _LESS_OR_MORE = f"let the framework use less, or raise {names.MEMORY} or the requested amount"
 
 
@@ -33,7 +36,7 @@ def limit_exceeded(verdict: Verdict) -> tuple[Notice, ...]:
 
 def container_exceeded(verdict: Verdict, excess: ContainerExcess) -> tuple[Notice, ...]:
     message = (
-        f"container {excess.container} holds {mebibytes(excess.used_bytes)} on {where(verdict)}, "
+        f"container {excess.container} holds {mebibytes(excess.used_bytes)} on {_where(verdict)}, "
         f"its part is {limit_mebibytes(excess.part_bytes)}, while the pod is within its limit of "
         f"{limit_mebibytes(verdict.limit_bytes)}; nothing is evicted for that; "
         f"set {names.MEMORY_OF_CONTAINER}{excess.container} to what it needs"
@@ -65,7 +68,7 @@ def eviction_blocked(verdict: Verdict, detail: str) -> tuple[Notice, ...]:
         names.EVICTION_BLOCKED,
         verdict,
         f"{_held(verdict)}, and the API server refuses the eviction: "
-        f"{clipped(detail)}; it is asked again; "
+        f"{_clipped(detail)}; it is asked again; "
         "let exactly one PodDisruptionBudget match the pod and allow a disruption",
     )
 
@@ -74,7 +77,7 @@ def eviction_failed(verdict: Verdict, detail: str) -> tuple[Notice, ...]:
     return _on_pod(
         names.EVICTION_FAILED,
         verdict,
-        f"{_held(verdict)}, and the eviction failed: {clipped(detail)}; it is tried again; "
+        f"{_held(verdict)}, and the eviction failed: {_clipped(detail)}; it is tried again; "
         "run gpufence-agent check on the node, or delete the pod",
     )
 
@@ -91,7 +94,7 @@ def termination_stuck(verdict: Verdict) -> tuple[Notice, ...]:
 def cap_ineffective(verdict: Verdict, found: Ineffective) -> tuple[Notice, ...]:
     message = (
         f"process {found.pid} of container {found.container} holds {mebibytes(found.used_bytes)} "
-        f"on {where(verdict)}, its framework was told to stay within "
+        f"on {_where(verdict)}, its framework was told to stay within "
         f"{limit_mebibytes(found.allowed_bytes)} with its context; its settings are ignored or "
         f"overridden; see {names.PLAN} for what was set, and {names.WARNINGS} for what defeats it"
     )
@@ -104,8 +107,8 @@ def undeclared(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(
         names.UNDECLARED,
         verdict,
-        f"{holds(verdict)} {mebibytes(held)} on {where(verdict)} by {processes(verdict)} "
-        f"without a limit: {clipped(why)}; request an amount of GPU memory, or set {names.MEMORY}",
+        f"{_holds(verdict)} {mebibytes(held)} on {_where(verdict)} by {_processes(verdict)} "
+        f"without a limit: {_clipped(why)}; request an amount of GPU memory, or set {names.MEMORY}",
     )
 
 
@@ -114,7 +117,7 @@ def overcommitted(node: str, found: CardFinding) -> Notice:
         found.card.card.memory_bytes if found.card.memory is None else found.card.memory.total_bytes
     )
     message = (
-        f"the limits of the pods on {card_words(found.card.card)} add up to "
+        f"the limits of the pods on {_card(found.card.card)} add up to "
         f"{mebibytes(found.committed_bytes)}, the card has {limit_mebibytes(total)}; nobody is "
         "evicted for that; let one scheduler alone place GPU pods on this node"
     )
@@ -125,7 +128,7 @@ def unattributed(node: str, found: CardFinding) -> Notice:
     pids = [str(item.pid) for item in found.card.processes if not item.pod_uid]
     message = (
         f"processes that belong to no pod of this node hold {mebibytes(found.unattributed_bytes)} "
-        f"on {card_words(found.card.card)}: PID {listed(pids)}; "
+        f"on {_card(found.card.card)}: PID {_listed(pids)}; "
         "nobody is evicted for that; look at them with nvidia-smi and ps on the node, "
         "or run gpufence-agent check"
     )
@@ -136,7 +139,7 @@ def nvml_unavailable(node: str, trouble: str, stale_seconds: float) -> Notice:
     return _on_node(
         names.NVML_UNAVAILABLE,
         node,
-        f"GPU memory has not been measured for {minutes(stale_seconds)}: {clipped(trouble)}; "
+        f"GPU memory has not been measured for {minutes(stale_seconds)}: {_clipped(trouble)}; "
         "nobody is evicted meanwhile; see the agent's log and the driver on the node",
     )
 
@@ -145,8 +148,8 @@ def card_unavailable(node: str, card: Card, trouble: str, stale_seconds: float) 
     return _on_node(
         names.NVML_UNAVAILABLE,
         node,
-        f"memory of {card_words(card)} has not been measured for {minutes(stale_seconds)}: "
-        f"{clipped(trouble)}; nobody on it is evicted meanwhile; see nvidia-smi on the node",
+        f"memory of {_card(card)} has not been measured for {minutes(stale_seconds)}: "
+        f"{_clipped(trouble)}; nobody on it is evicted meanwhile; see nvidia-smi on the node",
         topic=card.uuid,
     )
 
@@ -156,7 +159,7 @@ def cards_unidentified(node: str, trouble: str, stale_seconds: float) -> Notice:
         names.NVML_UNAVAILABLE,
         node,
         f"cards of this node have not said which ones they are for {minutes(stale_seconds)}: "
-        f"{clipped(trouble)}; nobody on them is seen or evicted; see nvidia-smi on the node",
+        f"{_clipped(trouble)}; nobody on them is seen or evicted; see nvidia-smi on the node",
         topic="unidentified",
     )
 
@@ -174,9 +177,9 @@ def _held(verdict: Verdict) -> str:
     use = verdict.use
     held = None if use is None else use.counted_bytes
     return (
-        f"{holds(verdict)} {mebibytes(held)} on {where(verdict)}, "
+        f"{_holds(verdict)} {mebibytes(held)} on {_where(verdict)}, "
         f"the pod's limit is {limit_mebibytes(verdict.limit_bytes)}, "
-        f"over for {minutes(verdict.over_seconds)} by {processes(verdict)}"
+        f"over for {minutes(verdict.over_seconds)} by {_processes(verdict)}"
     )
 
 
@@ -186,7 +189,7 @@ def _what_follows(verdict: Verdict) -> str:
     """
     lasting = {
         Outcome.TOLERATED: "within the margin for eviction, so it stays",
-        Outcome.EXEMPT: f"it is never evicted: {clipped(verdict.pod.exempt)}",
+        Outcome.EXEMPT: f"it is never evicted: {_clipped(verdict.pod.exempt)}",
         Outcome.NOT_ENFORCED: "its limit is implied and not enforced, so it stays",
         Outcome.MPS: "the card is shared through MPS, so it stays",
         Outcome.ONLY_WHEN_SHORT: "it is evicted only when the card is short of memory",
@@ -205,9 +208,8 @@ def _on_pod(reason: str, verdict: Verdict, message: str, *, topic: str = "") -> 
     Tell the pod and its controller; to the latter the pod is named, since it has many.
     """
     pod = verdict.pod
-    card = "" if verdict.card is None else verdict.card.card.uuid
     itself, *owners = about_pod(pod)
-    key = f"{card}/{topic}"
+    key = f"{verdict.uuid}/{topic}"
     return (
         Notice(reason, itself, one_line(message), key),
         *(
@@ -219,3 +221,50 @@ def _on_pod(reason: str, verdict: Verdict, message: str, *, topic: str = "") -> 
 
 def _on_node(reason: str, node: str, message: str, *, topic: str = "") -> Notice:
     return Notice(reason, about_node(node), one_line(message), topic)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """
+    Name a few and count the rest.
+    """
+    shown = ", ".join(names[:MOST_NAMED])
+    rest = len(names) - MOST_NAMED
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _clipped(text: str) -> str:
+    """
+    Shorten what others have written, so that the remedy after it still fits.
+    """
+    return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."
+
+
+def _card(card: Card) -> str:
+    return f"card {card.index} ({card.uuid})"
+
+
+def _where(verdict: Verdict) -> str:
+    return "an unknown card" if verdict.use is None else _card(verdict.use.card)
+
+
+def _holds(verdict: Verdict) -> str:
+    """
+    Begin a sentence with the containers that hold memory, the largest first.
+    """
+    held = {} if verdict.use is None else verdict.use.containers or {}
+    names = sorted(held, key=lambda name: (-held[name], name))
+    if not names:
+        return "the pod holds"
+    if len(names) == 1:
+        return f"container {names[0]} holds"
+    return f"containers {_listed(names)} hold"
+
+
+def _processes(verdict: Verdict) -> str:
+    """
+    Count the processes and name the largest by PID.
+    """
+    found = () if verdict.use is None else verdict.use.processes
+    by_size = sorted(found, key=lambda item: (-(item.used_bytes or 0), item.pid))
+    pids = _listed([str(item.pid) for item in by_size])
+    return f"{len(found)} process{'' if len(found) == 1 else 'es'} (PID {pids})"

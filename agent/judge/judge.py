@@ -4,98 +4,143 @@ PURE. One tick: what is measured and what is remembered in, what is decided and 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.judge.brakes import recent
-from agent.judge.choice import chosen
-from agent.judge.excess import containers_over, ineffective_caps
-from agent.judge.findings import finding, nobodys
-from agent.judge.gather import gathered
-from agent.judge.offenders import hold_seconds
-from agent.judge.reason import Case, Reason, reason
-from agent.judge.tick import tick_of
-from agent.judge.watch import Terms, carried, is_quiet
+from agent.judge.brakes import brake_of, chosen, recent, tick_of
+from agent.judge.reason import hold_seconds, verdict_on, within
+from agent.judge.standing import finding, standing, unattributed
+from agent.judge.time import carried, is_quiet
 from agent.model.decision import Decision, Outcome, Verdict
 from agent.model.memory import EMPTY, NO_REFUSALS, Memory, PodMemory
+from agent.model.use import PodOnCard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from agent.judge.gather import Subject
-    from agent.judge.standing import Standing
-    from agent.judge.tick import Tick
+    from agent.judge.brakes import Tick
     from agent.model.memory import Watch
-    from agent.model.pod import PodOnNode, PodsOnNode
+    from agent.model.pod import PodOnNode
     from agent.model.policy import Policy
-    from agent.model.use import NodeUse
-
-_WITHIN = Reason(Outcome.WITHIN)
+    from agent.model.use import Observation
+    from gpufence.mode import Mode
 
 
 def judge(
-    use: NodeUse, pods: PodsOnNode, memory: Memory, policy: Policy, now: float
+    observation: Observation,
+    memory: Memory,
+    policy: Policy,
+    now: float,
+    outstanding: Sequence[Verdict] = (),
 ) -> tuple[Decision, Memory]:
     """
     Decide what happens to every fenced pod of the node, and why.
 
-    The result does not depend on the order of anything that comes in. What cannot be known is never
-    held against a pod.
+    `outstanding` are the acts of earlier ticks that have not been answered. The result does not
+    depend on the order of anything that comes in. What cannot be known is never held against a pod.
     """
-    subjects = gathered(use, pods, memory, policy)
-    standings = [at.standing for item in subjects for at in item.places.values() if at.standing]
-    tick = tick_of(standings, pods, memory, policy, now)
-
+    pods, cards = observation.pods, observation.cards
+    uses = _uses(observation, memory, policy)
+    flat = [use for of_pod in uses.values() for use in of_pod]
+    tick = tick_of(flat, pods, memory, policy, now, outstanding)
     verdicts: list[Verdict] = []
     remembered: dict[str, PodMemory] = {}
-    for subject in subjects:
-        found, remembered[subject.pod.uid] = _judge_pod(subject, tick)
-        verdicts += found
-    held = {item.pod.uid: item.places.keys() for item in subjects}
+    for uid, pod in pods.by_uid.items():
+        if pod.mode is not None:
+            past = _past(memory.pods.get(uid), pod.mode)
+            of_pod, remembered[uid] = _judge_pod(pod, past, uses.get(uid, ()), observation, tick)
+            verdicts += of_pod
+    held = {uid: {use.card.uuid for use in of_pod} for uid, of_pod in uses.items()}
     verdicts, acts = chosen(verdicts, held, tick)
-
-    nobody = {
-        uuid: nobodys(memory.unattributed.get(uuid, EMPTY), card, tick)
-        for uuid, card in use.cards.items()
+    nobodys = {
+        uuid: unattributed(memory.unattributed.get(uuid, EMPTY), card, tick)
+        for uuid, card in cards.items()
     }
     decision = Decision(
         at=now,
         verdicts=tuple(verdicts),
         acts=tuple(acts),
         brake=tick.node_brake,
-        suspects=frozenset(_suspects(use, remembered)),
-        findings={
-            uuid: finding(card, nobody[uuid], pods, tick) for uuid, card in use.cards.items()
-        },
+        suspects=frozenset(_suspects(observation, remembered)),
+        findings={uuid: finding(card, nobodys[uuid], pods, policy) for uuid, card in cards.items()},
     )
     return decision, Memory(
         started_at=memory.started_at,
         pods=remembered,
-        listed=_listed(use, memory),
+        listed=_listed(observation, memory),
         terminating=tick.terminating,
         evicted=recent(memory.evicted, now),
         offences=memory.offences,
-        unattributed={uuid: bucket for uuid, bucket in nobody.items() if bucket is not EMPTY},
+        unattributed={uuid: bucket for uuid, bucket in nobodys.items() if bucket is not EMPTY},
     )
 
 
-def _judge_pod(subject: Subject, tick: Tick) -> tuple[list[Verdict], PodMemory]:
-    pod, past, places = subject
-    if not places:
+def _uses(observation: Observation, memory: Memory, policy: Policy) -> dict[str, list[PodOnCard]]:
+    """
+    Return what each fenced pod holds, by card, and how that stands against its limit.
+
+    A card where its time is being counted belongs to it though it holds nothing there now: its
+    buckets drain like any other's, and letting go for a second must not empty them.
+    """
+    cards = observation.cards
+    uses: dict[str, list[PodOnCard]] = {}
+    for uuid in sorted(cards):
+        card = cards[uuid]
+        for uid, use in card.pods.items():
+            if use.pod.mode is not None:
+                uses.setdefault(uid, []).append(standing(use, card, policy))
+    for uid, past in memory.pods.items():
+        pod = observation.pods.by_uid.get(uid)
+        if not past.watches or pod is None or pod.mode is None or past.mode < pod.mode:
+            continue
+        for uuid in past.watches:
+            if uuid in cards and uid not in cards[uuid].pods:
+                nothing = None if cards[uuid].listed_at is None else 0
+                left = PodOnCard(pod, cards[uuid].card, nothing, nothing)
+                uses.setdefault(uid, []).append(standing(left, cards[uuid], policy))
+                uses[uid].sort(key=lambda use: use.card.uuid)
+    return uses
+
+
+def _past(past: PodMemory | None, mode: Mode) -> PodMemory:
+    """
+    Return what is remembered; any rise in mode starts every count of time from zero.
+    """
+    if past is None or past.mode < mode:
+        return PodMemory(mode)
+    return past if past.mode is mode else replace(past, mode=mode)
+
+
+def _judge_pod(
+    pod: PodOnNode,
+    past: PodMemory,
+    uses: Sequence[PodOnCard],
+    observation: Observation,
+    tick: Tick,
+) -> tuple[list[Verdict], PodMemory]:
+    if not uses:
         return [Verdict(pod, Outcome.IDLE)], _remembered(past, past.first_seen_at, {})
-    first_seen_at = _first_seen(subject)
+    first_seen_at = _first_seen(past, uses, observation)
     verdicts: list[Verdict] = []
     watches: dict[str, Watch] = {}
-    for uuid, place in places.items():
-        standing, watched = place.standing, past.watches.get(uuid)
-        if standing is None:
-            verdicts.append(Verdict(pod, Outcome.UNDECLARED, place.card, place.use))
-        elif watched is None and standing.report_over is False:
-            verdicts.append(_verdict(standing, _WITHIN, tick))
+    for use in uses:
+        uuid = use.card.uuid
+        if use.limit_bytes is None:
+            verdicts.append(Verdict(pod, Outcome.UNDECLARED, use))
+        elif use.report_over is False and uuid not in past.watches:
+            verdicts.append(within(use, tick))
         else:
-            case = _case(standing, past, watched, first_seen_at, tick)
-            verdicts.append(_verdict(standing, reason(case, tick), tick, case.watch))
-            if not is_quiet(case.watch):
-                watches[uuid] = case.watch
+            card = observation.cards[uuid]
+            known = use._replace(
+                first_seen_at=tick.now if first_seen_at is None else first_seen_at,
+                hold_seconds=_hold(pod, tick),
+                refusals=past.refusals,
+                brake=brake_of(use, card, tick),
+            )
+            watch = carried(past.watches.get(uuid), known, card, tick)
+            verdicts.append(verdict_on(known._replace(watch=watch), card, tick))
+            if not is_quiet(watch):
+                watches[uuid] = watch
     return verdicts, _remembered(past, first_seen_at, watches)
 
 
@@ -111,34 +156,16 @@ def _remembered(
     return PodMemory(past.mode, first_seen_at, refusals, watches)
 
 
-def _first_seen(subject: Subject) -> float | None:
+def _first_seen(
+    past: PodMemory, uses: Sequence[PodOnCard], observation: Observation
+) -> float | None:
     """
     Return the pod's first sample with a process on any card; once known it stays.
     """
-    if subject.past.first_seen_at is not None:
-        return subject.past.first_seen_at
-    found = (at.card.listed_at for at in subject.places.values() if at.use.processes)
-    return min((listed for listed in found if listed is not None), default=None)
-
-
-def _case(
-    standing: Standing,
-    past: PodMemory,
-    watched: Watch | None,
-    first_seen_at: float | None,
-    tick: Tick,
-) -> Case:
-    """
-    Count the time of a pod that is over a threshold, may be, or was a moment ago.
-    """
-    brake = tick.brake(standing)
-    terms = Terms(
-        first_seen_at=tick.now if first_seen_at is None else first_seen_at,
-        hold_seconds=_hold(standing.pod, tick),
-        braked=brake is not None,
-    )
-    watch = carried(watched, standing, tick, terms)
-    return Case(standing, watch, terms, past.refusals, brake)
+    if past.first_seen_at is not None:
+        return past.first_seen_at
+    times = (observation.cards[use.card.uuid].listed_at for use in uses if use.processes)
+    return min((listed for listed in times if listed is not None), default=None)
 
 
 def _hold(pod: PodOnNode, tick: Tick) -> float:
@@ -150,44 +177,23 @@ def _hold(pod: PodOnNode, tick: Tick) -> float:
     return hold_seconds(tick.memory.offences, pod.lineage, tick.now, tick.policy)
 
 
-def _verdict(standing: Standing, found: Reason, tick: Tick, watch: Watch | None = None) -> Verdict:
-    since = None if watch is None else watch.report.since
-    over = standing.report_over is True
-    return Verdict(
-        pod=standing.pod,
-        outcome=found.outcome,
-        card=standing.card,
-        use=standing.use,
-        limit_bytes=standing.limit.limit_bytes,
-        over=over,
-        over_seconds=tick.now - since if over and since is not None else 0.0,
-        due_seconds=found.due_seconds,
-        short=standing.short,
-        by_shortage=found.by_shortage,
-        brake=found.brake,
-        action=found.action,
-        containers_over=containers_over(standing.use, standing.limit, tick.policy),
-        ineffective=ineffective_caps(standing.pod, standing.use, tick.policy),
-    )
-
-
-def _suspects(use: NodeUse, remembered: Mapping[str, PodMemory]) -> Iterator[str]:
+def _suspects(observation: Observation, remembered: Mapping[str, PodMemory]) -> Iterator[str]:
     """
     Yield the cards whose processes the next sample must list: where time is being counted, and
     where the list is unknown.
     """
-    yield from (uuid for uuid, card in use.cards.items() if card.listed_at is None)
+    yield from (uuid for uuid, card in observation.cards.items() if card.listed_at is None)
     for pod in remembered.values():
         yield from pod.watches
 
 
-def _listed(use: NodeUse, memory: Memory) -> dict[str, float]:
+def _listed(observation: Observation, memory: Memory) -> dict[str, float]:
     """
     Remember the latest list of each card.
     """
-    times = ((uuid, card.listed_at, memory.listed.get(uuid)) for uuid, card in use.cards.items())
-    latest = (
-        (uuid, max((at for at in (now, past) if at is not None), default=None))
-        for uuid, now, past in times
-    )
-    return {uuid: at for uuid, at in latest if at is not None}
+    latest: dict[str, float] = {}
+    for uuid, card in observation.cards.items():
+        times = [at for at in (card.listed_at, memory.listed.get(uuid)) if at is not None]
+        if times:
+            latest[uuid] = max(times)
+    return latest

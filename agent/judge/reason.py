@@ -4,77 +4,129 @@ PURE. Why a pod on a card is acted on or not: the first reason that holds, lasti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from agent.judge.bucket import is_due, missing_seconds
-from agent.judge.grace import in_grace
-from agent.judge.refusals import way_out
-from agent.judge.shortage import would_cure
-from agent.model.decision import Action, Outcome
-from agent.model.policy import EvictWhen
+from agent.judge.standing import containers_over, ineffective_caps, may_go_for_shortage
+from agent.judge.time import in_grace, is_due
+from agent.model.decision import Action, Outcome, Verdict
+from agent.model.memory import Offence, Refusals
+from agent.model.policy import Budgets, EvictWhen
+from gpufence.backoff import doubled
 from gpufence.mode import Mode
 
 if TYPE_CHECKING:
-    from agent.judge.standing import Standing
-    from agent.judge.tick import Tick
-    from agent.judge.watch import Terms
-    from agent.model.decision import Brake
-    from agent.model.memory import Refusals, Watch
+    from collections.abc import Mapping
+
+    from agent.judge.brakes import Tick
+    from agent.model.memory import Lineage
+    from agent.model.policy import Policy
+    from agent.model.use import CardUse, PodOnCard
+
+MOST_REMEMBERED: Final = 1024
+"""More owners than a node has seen in a day; the oldest are forgotten first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+def within(use: PodOnCard, tick: Tick) -> Verdict:
     """
-    `due_seconds` is the time over that is still missing, where time is all that is missing.
+    Return the verdict on a pod within its limit, with all that is worth saying of any pod.
     """
+    since = use.watch.report.since
+    return Verdict(
+        pod=use.pod,
+        outcome=Outcome.WITHIN,
+        use=use,
+        over_seconds=tick.now - since if use.report_over and since is not None else 0.0,
+        containers_over=containers_over(use, tick.policy),
+        ineffective=ineffective_caps(use, tick.policy),
+    )
 
-    outcome: Outcome
-    due_seconds: float | None = None
-    by_shortage: bool = False
-    brake: Brake | None = None
-    action: Action | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
+def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
     """
-    One pod on one card with all that is known about it.
+    Return the verdict on a pod whose time over its thresholds has been counted.
     """
-
-    standing: Standing
-    watch: Watch
-    terms: Terms
-    refusals: Refusals
-    brake: Brake | None
-
-
-def reason(case: Case, tick: Tick) -> Reason:
-    lasting = _no_violation(case) or _never(case, tick)
+    verdict = within(use, tick)
+    lasting = _no_violation(use) or _never(use, card, tick)
     if lasting is not None:
-        return Reason(lasting)
-    by_shortage = _due_by_shortage(case, tick)
-    if by_shortage or _due_by_hold(case, tick):
-        return _now(case, tick, by_shortage=by_shortage)
-    return _not_yet(case, tick)
+        return verdict._replace(outcome=lasting)
+    policy = tick.policy
+    may_cure = may_go_for_shortage(use, card, policy)
+    by_shortage = may_cure and is_due(use.watch.short, policy.short_hold_seconds)
+    by_hold = (
+        is_due(use.watch.hold, use.hold_seconds)
+        and use.pod.injected
+        and policy.evict_when is EvictWhen.ALWAYS
+        and not in_grace(use.first_seen_at, tick.now, policy)
+    )
+    if by_shortage or by_hold:
+        return _now(verdict._replace(by_shortage=by_shortage), use, tick)
+    return _not_yet(verdict, use, tick, may_cure=may_cure)
 
 
-def _no_violation(case: Case) -> Outcome | None:
-    standing = case.standing
-    if standing.use.used_bytes is None:
+def hold_seconds(
+    offences: Mapping[Lineage, Offence], lineage: Lineage, now: float, policy: Policy
+) -> float:
+    """
+    Return how long a pod of this lineage must be over its limit.
+
+    Eviction does not cure a workload that is too big for its limit: its next pod is back in a
+    minute. Each time it gets longer to be noticed by a person, and the node less churn.
+    """
+    offence = offences.get(lineage)
+    ladder = policy.repeated_hold_seconds
+    if offence is None or not ladder or now - offence.at > policy.repeated_memory_seconds:
+        return policy.hold_seconds
+    return max(ladder[min(offence.count, len(ladder)) - 1], policy.hold_seconds)
+
+
+def offended(
+    offences: Mapping[Lineage, Offence], lineage: Lineage, now: float, policy: Policy
+) -> dict[Lineage, Offence]:
+    """
+    Remember one more eviction, forgetting those too old to matter.
+    """
+    kept = {
+        key: item
+        for key, item in offences.items()
+        if now - item.at <= policy.repeated_memory_seconds
+    }
+    before = kept.pop(lineage, None)
+    kept[lineage] = Offence(1 if before is None else before.count + 1, now)
+    oldest_first = sorted(kept.items(), key=lambda pair: (pair[1].at, pair[0]))
+    return dict(oldest_first[-MOST_REMEMBERED:])
+
+
+def refused(
+    before: Refusals, now: float, policy: Policy, *, by_budget_while_short: bool, after: float = 0.0
+) -> Refusals:
+    """
+    Count a refusal and wait for twice as long as after the one before, or for `after` seconds if
+    the API server asks for more.
+
+    The refusal after which the pod is to be deleted needs no wait: deleting is another request.
+    """
+    first, limit = policy.refused_backoff_seconds, policy.refused_backoff_limit_seconds
+    wait = max(doubled(first, limit, before.count), after)
+    while_short = before.while_short + (1 if by_budget_while_short else 0)
+    last = by_budget_while_short and while_short == policy.refusals_before_delete
+    overridden = last and policy.budgets is Budgets.OVERRIDE
+    return Refusals(before.count + 1, while_short, now if overridden else now + wait)
+
+
+def _no_violation(use: PodOnCard) -> Outcome | None:
+    if use.used_bytes is None:
         return Outcome.UNKNOWN
-    if standing.report_over is None:
+    if use.report_over is None:
         return Outcome.UNCONFIRMED
-    if not standing.report_over:
+    if not use.report_over:
         return Outcome.WITHIN
-    return None if standing.evict_over or standing.short_over else Outcome.TOLERATED
+    return None if use.evict_over or use.short_over else Outcome.TOLERATED
 
 
-def _never(case: Case, tick: Tick) -> Outcome | None:
-    pod, card = case.standing.pod, case.standing.card
-    if pod.exempt:
+def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
+    if use.pod.exempt:
         return Outcome.EXEMPT
-    if not pod.enforced:
+    if not use.pod.enforced:
         return Outcome.NOT_ENFORCED
     if card.mps:
         return Outcome.MPS
@@ -82,66 +134,55 @@ def _never(case: Case, tick: Tick) -> Outcome | None:
     return None if renewed else Outcome.NOT_RENEWED
 
 
-def _due_by_shortage(case: Case, tick: Tick) -> bool:
-    return is_due(case.watch.short, tick.policy.short_hold_seconds) and _may_cure(case, tick)
-
-
-def _due_by_hold(case: Case, tick: Tick) -> bool:
-    return (
-        is_due(case.watch.hold, case.terms.hold_seconds)
-        and case.standing.pod.injected
-        and tick.policy.evict_when is EvictWhen.ALWAYS
-        and not in_grace(case.terms.first_seen_at, tick.now, tick.policy)
-    )
-
-
-def _may_cure(case: Case, tick: Tick) -> bool:
-    """
-    Tell whether a pod may go for a shortage: one that the webhook never saw was told nothing, and
-    goes only where that ends the shortage.
-    """
-    standing = case.standing
-    excess = (standing.use.counted_bytes or 0) - standing.limit.limit_bytes
-    return standing.pod.injected or would_cure(standing.card, excess, tick.policy)
-
-
-def _not_yet(case: Case, tick: Tick) -> Reason:
+def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, may_cure: bool) -> Verdict:
     """
     Name what is missing on the shorter way out that is open.
     """
     policy = tick.policy
-    if case.standing.short_over and _may_cure(case, tick):
-        missing = missing_seconds(case.watch.short, policy.short_hold_seconds)
-        return Reason(Outcome.HOLDING, missing, by_shortage=True)
-    if not case.standing.pod.injected:
-        return Reason(Outcome.UNINJECTED)
+    if use.short_over and may_cure:
+        missing = max(policy.short_hold_seconds - use.watch.short.level_seconds, 0.0)
+        return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing, by_shortage=True)
+    if not use.pod.injected:
+        return verdict._replace(outcome=Outcome.UNINJECTED)
     if policy.evict_when is EvictWhen.SHORT:
-        return Reason(Outcome.ONLY_WHEN_SHORT)
-    missing = missing_seconds(case.watch.hold, case.terms.hold_seconds)
-    if in_grace(case.terms.first_seen_at, tick.now, policy):
-        rest = case.terms.first_seen_at + policy.grace_seconds - tick.now
-        return Reason(Outcome.GRACE, rest + missing)
-    return Reason(Outcome.HOLDING, missing)
+        return verdict._replace(outcome=Outcome.ONLY_WHEN_SHORT)
+    missing = max(use.hold_seconds - use.watch.hold.level_seconds, 0.0)
+    if in_grace(use.first_seen_at, tick.now, policy):
+        rest = use.first_seen_at + policy.grace_seconds - tick.now
+        return verdict._replace(outcome=Outcome.GRACE, due_seconds=rest + missing)
+    return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing)
 
 
-def _now(case: Case, tick: Tick, *, by_shortage: bool) -> Reason:
+def _now(verdict: Verdict, use: PodOnCard, tick: Tick) -> Verdict:
     """
     Let a pod go whose time is up, unless it is going already or something stops it.
     """
-    pod = case.standing.pod
-    if pod.mode is not Mode.EVICT:
-        return Reason(Outcome.WOULD_EVICT, by_shortage=by_shortage)
-    since = tick.terminating.get(pod.uid)
-    if since is not None and tick.now - since < tick.policy.termination_seconds:
-        return Reason(Outcome.TERMINATING, by_shortage=by_shortage)
-    stuck = since is not None
-    action = way_out(pod, case.refusals, tick.policy, short=case.standing.short)
-    if stuck:
-        if not tick.policy.last_resort_kill or case.brake or tick.now < case.refusals.retry_at:
-            return Reason(Outcome.STUCK, by_shortage=by_shortage, brake=case.brake)
-        return Reason(Outcome.STUCK, by_shortage=by_shortage, action=Action.KILL)
-    if case.brake is not None:
-        return Reason(Outcome.BRAKED, by_shortage=by_shortage, brake=case.brake)
-    if tick.now < case.refusals.retry_at:
-        return Reason(Outcome.BACKING_OFF, case.refusals.retry_at - tick.now, by_shortage)
-    return Reason(Outcome.EVICT, by_shortage=by_shortage, action=action)
+    if use.pod.mode is not Mode.EVICT:
+        return verdict._replace(outcome=Outcome.WOULD_EVICT)
+    since = tick.terminating.get(use.pod.uid)
+    wait = use.refusals.retry_at - tick.now
+    if since is not None:
+        if tick.now - since < tick.policy.termination_seconds:
+            return verdict._replace(outcome=Outcome.TERMINATING)
+        kill = tick.policy.last_resort_kill and use.brake is None and wait <= 0
+        action, brake = (Action.KILL, None) if kill else (None, use.brake)
+        return verdict._replace(outcome=Outcome.STUCK, brake=brake, action=action)
+    if use.brake is not None:
+        return verdict._replace(outcome=Outcome.BRAKED, brake=use.brake)
+    if wait > 0:
+        return verdict._replace(outcome=Outcome.BACKING_OFF, due_seconds=wait)
+    return verdict._replace(outcome=Outcome.EVICT, action=_way_out(use, tick.policy))
+
+
+def _way_out(use: PodOnCard, policy: Policy) -> Action:
+    """
+    Choose how a pod is made to go.
+
+    A budget shields availability, not the theft of a neighbour's memory: after enough refusals on a
+    short card the pod is deleted. A Job's pod is deleted too, since an eviction would not count
+    against its backoffLimit and it would come back for ever.
+    """
+    shielded = use.refusals.while_short >= policy.refusals_before_delete
+    if use.short and shielded and policy.budgets is Budgets.OVERRIDE:
+        return Action.DELETE
+    return Action.EVICT_JOB if use.pod.of_job else Action.EVICT

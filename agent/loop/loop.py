@@ -8,26 +8,40 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent.events import NO_EPISODES, Damping, damped, notices_of
+from agent.events import (
+    NO_EPISODES,
+    NOTHING_ANNOUNCED,
+    Damping,
+    damped,
+    new_notices,
+    notices_of_act,
+    unreadable,
+)
 from agent.judge import judge, objection, settle
-from agent.loop.counts import one_more, violations_since, with_violations
-from agent.loop.eyes import Eyes
-from agent.loop.news import NOTHING_TOLD, news
 from agent.loop.owners import entered, evicted
-from agent.loop.trouble import NO_TROUBLES, troubled
 from agent.model.decision import Answer
 from agent.model.memory import Memory
 from agent.model.policy import Policy
-from agent.model.state import AgentState, TickResult
+from agent.model.state import (
+    NO_LEDGER,
+    AgentState,
+    Counts,
+    TickResult,
+    count_violations,
+    one_more,
+)
+from agent.observe import Observer
 from gpufence.cards import NodeCards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from agent.events import Notice
-    from agent.loop.eyes import Seen
-    from agent.loop.hands import Done, Hands
+    from agent.loop.worker import FinishedAct, Worker
     from agent.model.decision import Decision, Verdict
+    from agent.model.sample import Sample
+    from agent.model.state import UseKey
+    from agent.model.use import Observation
     from agent.ports import Cards, Cluster, Processes
 
 _log = logging.getLogger(__name__)
@@ -64,155 +78,147 @@ class Loop:
     may read it.
     """
 
-    def __init__(self, ports: Ports, rules: Rules, hands: Hands) -> None:
+    def __init__(self, ports: Ports, rules: Rules, worker: Worker) -> None:
         self._ports = ports
         self._rules = rules
-        self._hands = hands
-        self._eyes = Eyes(ports.cards, ports.processes, ports.cluster.pods)
+        self._worker = worker
+        self._observer = Observer(ports.cards, ports.processes, ports.cluster.pods)
         started_at = ports.clock()
         self._memory = Memory(started_at)
         self._suspects: frozenset[str] = frozenset()
+        self._counts = Counts()
+        self._ledger = NO_LEDGER
+        self._violations: Mapping[UseKey, float] = {}
         self._episodes = NO_EPISODES
-        self._troubles = NO_TROUBLES
-        self._told = NOTHING_TOLD
+        self._unreadable: Mapping[str, float] = {}
+        self._announced = NOTHING_ANNOUNCED
         self._published: tuple[object, ...] = ()
         self.state = AgentState(started_at, started_at)
 
-    def tick(self) -> None:
+    def tick(self, skipped: int = 0) -> None:
         """
-        Do all of it once. A bug in it is logged and counted, and nothing is done to anybody.
+        Do all of it once, after so many ticks left out.
+
+        A bug in it is logged and counted, and nothing is done to anybody.
         """
         began = self._ports.clock()
+        self._counts = replace(self._counts, skipped=self._counts.skipped + skipped)
         try:
-            state = self._next_state()
+            self.state = self._next_state(began)
         except Exception:  # noqa: BLE001 - measuring has to go on
             _log.exception("a tick failed; nobody is evicted by it")
-            counts = self.state.counts
-            self.state = replace(
-                self.state, at=began, counts=replace(counts, failed=counts.failed + 1)
-            )
-            return
-        seconds = self._ports.clock() - began
-        counts = replace(state.counts, ticks=state.counts.ticks.observed(seconds))
-        self.state = replace(state, counts=counts)
+            self._counts = replace(self._counts, failed=self._counts.failed + 1)
+            self.state = replace(self.state, at=began, counts=self._counts, ledger=self._ledger)
 
-    def skip(self, ticks: int) -> None:
-        """
-        Count ticks that were left out.
-        """
-        counts = self.state.counts
-        self.state = replace(self.state, counts=replace(counts, skipped=counts.skipped + ticks))
-
-    def _next_state(self) -> AgentState:
+    def _next_state(self, began: float) -> AgentState:
         settled = self._settle()
-        known = violations_since(self._memory)
-        seen = self._eyes.look(self._suspects)
+        observation = self._observer.look(self._suspects)
         now = self._ports.clock()
         policy = self._rules.policy
-        decision, self._memory = judge(seen.use, seen.pods, self._memory, policy, now)
+        decision, self._memory = judge(
+            observation, self._memory, policy, now, self._worker.outstanding
+        )
         self._suspects = decision.suspects
         self._act(decision)
-        self._introduce(seen)
-        self._told, told = news(self._told, decision, self._rules.node)
-        self._say([*settled, *told, *self._troubled(seen, now)], now)
-        before = self.state
-        violations = with_violations(before.counts.violations, decision, self._memory, known)
-        return replace(
-            before,
+        self._publish(observation.sample)
+        self._write([*settled, *self._notices(observation.sample, decision)], now)
+        self._ledger = entered(self._ledger, observation, decision, policy.gap_seconds)
+        violations, self._violations = count_violations(
+            self._counts.violations, self._violations, decision
+        )
+        self._counts = replace(
+            self._counts,
+            ticks=self._counts.ticks.observed(self._ports.clock() - began),
+            muted=self._episodes.dropped,
+            violations=violations,
+        )
+        return AgentState(
+            started_at=self.state.started_at,
             at=now,
-            last=TickResult(seen.sample, seen.use, seen.pods, decision),
-            measured_at=before.measured_at if _is_blind(seen) else seen.sample.taken_at,
-            counts=replace(before.counts, violations=violations),
-            ledger=entered(before.ledger, seen.use, seen.pods, decision, policy.gap_seconds),
+            last=TickResult(observation, decision),
+            measured_at=_measured_at(observation.sample, self.state.measured_at),
+            counts=self._counts,
+            ledger=self._ledger,
         )
 
     def _settle(self) -> list[Notice]:
         """
         Remember the answers that have come since the last tick.
         """
-        found: list[Notice] = []
-        for done in self._hands.done():
-            verdict, result, _ = done
+        notices: list[Notice] = []
+        for act in self._worker.finished():
+            verdict, result, _ = act
             now = self._ports.clock()
             self._memory = settle(self._memory, verdict, result, self._rules.policy, now)
-            found += notices_of(verdict, result)
-            self._account(done)
-        return found
-
-    def _account(self, done: Done) -> None:
-        verdict, result, _ = done
-        key = (str(verdict.action), str(result.answer))
-        counts = self.state.counts
-        ledger = self.state.ledger
-        if result.answer is Answer.ACCEPTED:
-            ledger = evicted(ledger, verdict.pod)
-        self.state = replace(
-            self.state,
-            counts=replace(counts, evictions=one_more(counts.evictions, key)),
-            ledger=ledger,
-        )
-        level = logging.WARNING if result.answer is Answer.FAILED else logging.INFO
-        _log.log(level, "acted", extra={"fields": _fields(done)})
+            key = (str(verdict.action), str(result.answer))
+            evictions = one_more(self._counts.evictions, key)
+            self._counts = replace(self._counts, evictions=evictions)
+            if result.answer is Answer.ACCEPTED:
+                self._ledger = evicted(self._ledger, verdict.pod)
+            level = logging.WARNING if result.answer is Answer.FAILED else logging.INFO
+            _log.log(level, "acted", extra={"fields": _fields(act)})
+            notices += notices_of_act(verdict, result)
+        return notices
 
     def _act(self, decision: Decision) -> None:
         """
         Look at those who must go once more, and hand over those against whom it still holds.
         """
-        if not decision.acts or self._hands.busy:
+        if not decision.acts:
             return
-        uuids = (None if item.card is None else item.card.card.uuid for item in decision.acts)
-        seen = self._eyes.look(frozenset(uuid for uuid in uuids if uuid is not None))
-        self._hands.take([item for item in decision.acts if self._stands(item, seen)])
+        observation = self._observer.look(frozenset(item.uuid for item in decision.acts))
+        self._worker.take([item for item in decision.acts if self._stands(item, observation)])
 
-    def _stands(self, verdict: Verdict, seen: Seen) -> bool:
-        now = self._ports.clock()
-        against = objection(verdict, seen.use, seen.pods, self._rules.policy, now)
+    def _stands(self, verdict: Verdict, observation: Observation) -> bool:
+        against = objection(verdict, observation, self._rules.policy, self._ports.clock())
         if against:
             pod = verdict.pod
             _log.info("pod %s/%s is spared: %s", pod.namespace, pod.name, against)
         return not against
 
-    def _introduce(self, seen: Seen) -> None:
+    def _publish(self, sample: Sample) -> None:
         """
         Have the Node say which cards it has, whenever that changes.
         """
-        sample = seen.sample
         cards = tuple(item.card for item in sample.cards)
-        said = (sample.driver, cards)
-        if cards and not sample.trouble and said != self._published:
+        shown = (sample.driver, cards)
+        if cards and not sample.trouble and shown != self._published:
             observed = self._ports.timestamp()
             self._ports.cluster.publish(NodeCards(sample.driver, observed, cards))
-            self._published = said
+            self._published = shown
 
-    def _troubled(self, seen: Seen, now: float) -> tuple[Notice, ...]:
+    def _notices(self, sample: Sample, decision: Decision) -> Iterator[Notice]:
         rules = self._rules
-        self._troubles, found = troubled(
-            self._troubles, seen.sample, now, rules.node, rules.unmeasured_seconds
+        self._announced, of_decision = new_notices(self._announced, decision, rules.node)
+        yield from of_decision
+        self._unreadable, of_cards = unreadable(
+            self._unreadable, sample, decision.at, rules.node, rules.unmeasured_seconds
         )
-        return found
+        yield from of_cards
 
-    def _say(self, found: list[Notice], now: float) -> None:
-        writes, self._episodes = damped(self._episodes, found, now, self._rules.damping)
+    def _write(self, notices: list[Notice], now: float) -> None:
+        writes, self._episodes = damped(self._episodes, notices, now, self._rules.damping)
         if writes:
             self._ports.cluster.write(writes)
-        dropped = self._episodes.dropped
-        if dropped != self.state.counts.muted:
-            self.state = replace(self.state, counts=replace(self.state.counts, muted=dropped))
 
 
-def _is_blind(seen: Seen) -> bool:
-    return bool(seen.sample.trouble) or all(item.memory is None for item in seen.sample.cards)
+def _measured_at(sample: Sample, before: float | None) -> float | None:
+    """
+    Return when any card could last be read.
+    """
+    blind = sample.trouble or all(item.memory is None for item in sample.cards)
+    return before if blind else sample.taken_at
 
 
-def _fields(done: Done) -> dict[str, object]:
-    verdict, result, seconds = done
+def _fields(act: FinishedAct) -> dict[str, object]:
+    verdict, result, seconds = act
     return {
         "action": str(verdict.action),
         "result": str(result.answer),
         "namespace": verdict.pod.namespace,
         "pod": verdict.pod.name,
         "uid": verdict.pod.uid,
-        "card": "" if verdict.card is None else verdict.card.card.uuid,
+        "card": verdict.uuid,
         "used_bytes": None if verdict.use is None else verdict.use.used_bytes,
         "limit_bytes": verdict.limit_bytes,
         "over_seconds": round(verdict.over_seconds, 3),

@@ -12,8 +12,8 @@ from agent.model.state import Ledger, OwnerTally
 if TYPE_CHECKING:
     from agent.model.decision import Decision, Verdict
     from agent.model.memory import Lineage
-    from agent.model.pod import PodOnNode, PodsOnNode
-    from agent.model.use import NodeUse, PodUse
+    from agent.model.pod import PodOnNode
+    from agent.model.use import Observation, PodOnCard
 
 MOST_OWNERS: Final = 512
 """
@@ -23,21 +23,20 @@ _SEEN_SECONDS: Final = 60.0  # how exactly it is known when an owner was seen la
 
 
 def entered(
-    ledger: Ledger, use: NodeUse, pods: PodsOnNode, decision: Decision, most_seconds: float
+    ledger: Ledger, observation: Observation, decision: Decision, most_seconds: float
 ) -> Ledger:
     """
     Enter one tick. Time over since the last one counts up to `most_seconds`: nobody looked longer.
     """
-    now = decision.at
+    now, pods = decision.at, observation.pods
     seconds = 0.0 if ledger.at is None else min(max(now - ledger.at, 0.0), most_seconds)
     owners = dict(ledger.owners)
     counted = {uid for uid in ledger.counted if uid in pods.by_uid}
-    for card in use.cards.values():
-        for uid, item in card.pods.items():
-            pod = pods.by_uid.get(uid)
-            if pod is not None:
-                _seen(owners, pod, now, new=uid not in counted)
-                _peak(owners, pod, item)
+    for card in observation.cards.values():
+        for uid, use in card.pods.items():
+            if uid in pods.by_uid:
+                _seen(owners, use.pod, now, new=uid not in counted)
+                _peak(owners, use)
                 counted.add(uid)
     for verdict in decision.verdicts:
         if verdict.limit_bytes is not None:
@@ -78,12 +77,12 @@ def _limit(owners: dict[Lineage, OwnerTally], verdict: Verdict) -> None:
         owners[verdict.pod.lineage] = replace(past, limit_bytes=verdict.limit_bytes)
 
 
-def _peak(owners: dict[Lineage, OwnerTally], pod: PodOnNode, use: PodUse) -> None:
-    past = owners[pod.lineage]
+def _peak(owners: dict[Lineage, OwnerTally], use: PodOnCard) -> None:
+    past = owners[use.pod.lineage]
     peak = max(past.peak_bytes, use.used_bytes or 0)
     processes = max(past.processes, len(use.processes))
     if (peak, processes) != (past.peak_bytes, past.processes):
-        owners[pod.lineage] = replace(past, peak_bytes=peak, processes=processes)
+        owners[use.pod.lineage] = replace(past, peak_bytes=peak, processes=processes)
 
 
 def _bounded(owners: dict[Lineage, OwnerTally]) -> dict[Lineage, OwnerTally]:

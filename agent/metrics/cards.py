@@ -21,14 +21,14 @@ def card_families(look: TickResult | None) -> Iterator[Family]:
     """
     Yield a family for each figure; without a look that is current they have no lines.
     """
-    unidentified = None if look is None else len(look.sample.unidentified)
+    unidentified = None if look is None else len(look.observation.sample.unidentified)
     yield Family(
         "gpufence_cards_unidentified",
         "gauge",
         "Cards that have never said which ones they are, and are not shown.",
         (({}, unidentified),),
     )
-    uses = [] if look is None else [use for _, use in sorted(look.use.cards.items())]
+    uses = [] if look is None else [use for _, use in sorted(look.observation.cards.items())]
     yield Family(
         "gpufence_card_info",
         "gauge",

@@ -8,7 +8,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from agent.model.decision import Outcome
-from agent.model.use import allowance_bytes
 from gpufence.exposition import Family
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from agent.model.pod import PodOnNode
     from agent.model.state import TickResult
-    from agent.model.use import PodUse
+    from agent.model.use import PodOnCard
 
 
 def pod_families(look: TickResult | None) -> Iterator[Family]:
@@ -42,7 +41,7 @@ def pod_families(look: TickResult | None) -> Iterator[Family]:
     yield family(
         "memory_allowance_bytes",
         "What the frameworks in a pod were told they may hold.",
-        lambda place: allowance_bytes(place.pod, place.use),
+        lambda place: place.use.allowance_bytes,
     )
     yield family(
         "gpu_processes",
@@ -60,7 +59,7 @@ class _Place:
 
     __slots__ = ("card", "pod", "use")
 
-    def __init__(self, pod: PodOnNode, card: str, use: PodUse) -> None:
+    def __init__(self, pod: PodOnNode, card: str, use: PodOnCard) -> None:
         self.pod = pod
         self.card = card
         self.use = use
@@ -80,9 +79,9 @@ class _Place:
 
 
 def _places(look: TickResult) -> Iterator[_Place]:
-    for uuid, card in look.use.cards.items():
+    for uuid, card in look.observation.cards.items():
         for uid, use in card.pods.items():
-            pod = look.pods.by_uid.get(uid)
+            pod = look.observation.pods.by_uid.get(uid)
             if pod is not None:
                 yield _Place(pod, uuid, use)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.model.pod import PodOnNode
-    from agent.model.use import CardUse, PodUse
+    from agent.model.use import CardUse, PodOnCard
 
 
 class Outcome(StrEnum):
@@ -95,22 +95,18 @@ class ContainerExcess:
 
 class Verdict(NamedTuple):
     """
-    One fenced pod on one card; a pod that holds nothing has one verdict and no card.
+    One fenced pod on one card; a pod that holds nothing has one verdict, on no card.
 
-    `over` says whether the report threshold is passed for certain, `over_seconds` for how long that
-    has been so. `due_seconds` is the least time over that is still missing, where time is all that
-    is. `by_shortage` marks a verdict that only the shortage of the card makes due.
+    `over_seconds` says for how long the report threshold has been passed. `due_seconds` is the
+    least time over that is still missing, where time is all that is. `by_shortage` marks a verdict
+    that only the shortage of the card makes due.
     """
 
     pod: PodOnNode
     outcome: Outcome
-    card: CardUse | None = None
-    use: PodUse | None = None
-    limit_bytes: int | None = None
-    over: bool = False
+    use: PodOnCard | None = None
     over_seconds: float = 0.0
     due_seconds: float | None = None
-    short: bool = False
     by_shortage: bool = False
     brake: Brake | None = None
     action: Action | None = None
@@ -118,14 +114,26 @@ class Verdict(NamedTuple):
     ineffective: tuple[Ineffective, ...] = ()
 
     @property
-    def excess_bytes(self) -> int:
+    def uuid(self) -> str:
         """
-        Return what the pod holds above its limit for certain.
+        Return the card's UUID; nothing for a verdict on no card.
         """
-        counted = None if self.use is None else self.use.counted_bytes
-        if counted is None or self.limit_bytes is None:
-            return 0
-        return max(counted - self.limit_bytes, 0)
+        return "" if self.use is None else self.use.card.uuid
+
+    @property
+    def limit_bytes(self) -> int | None:
+        return None if self.use is None else self.use.limit_bytes
+
+    @property
+    def over(self) -> bool:
+        """
+        Return whether the report threshold is passed for certain.
+        """
+        return self.use is not None and self.use.report_over is True
+
+    @property
+    def short(self) -> bool:
+        return self.use is not None and self.use.short
 
 
 @dataclass(frozen=True, slots=True)

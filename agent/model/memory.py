@@ -44,6 +44,9 @@ class Watch:
     short: Bucket = EMPTY
 
 
+NO_WATCH = Watch(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusals:
     """

@@ -5,8 +5,9 @@ PURE. All that is known after one tick, in one value, of which metrics and snaps
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from agent.model.memory import NO_WATCH
 from gpufence.exposition import Distribution
 
 if TYPE_CHECKING:
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
     from agent.cluster.status import ClusterStatus
     from agent.model.decision import Decision
     from agent.model.memory import Lineage
-    from agent.model.pod import PodsOnNode
-    from agent.model.sample import Sample
-    from agent.model.use import NodeUse
+    from agent.model.use import Observation
+
+K = TypeVar("K")
+UseKey: TypeAlias = tuple[str, str]
 
 TICK_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+MOST_NAMESPACES: Final = 200
+"""
+Namespaces whose violations are counted apart; what comes later is counted together.
+"""
+OTHERS: Final = "(others)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +102,7 @@ class TickResult:
     One look at the cards and what came of it.
     """
 
-    sample: Sample
-    use: NodeUse
-    pods: PodsOnNode
+    observation: Observation
     decision: Decision
 
 
@@ -118,4 +123,31 @@ class AgentState:
         """
         Return whether the last look may be shown as what is there now; a loop that hangs has none.
         """
-        return self.last is not None and now - self.last.sample.taken_at <= gap_seconds
+        return self.last is not None and now - self.last.observation.sample.taken_at <= gap_seconds
+
+
+def one_more(counts: Mapping[K, int], key: K) -> dict[K, int]:
+    return {**counts, key: counts.get(key, 0) + 1}
+
+
+def count_violations(
+    counts: Mapping[tuple[str, str], int], known: Mapping[UseKey, float], decision: Decision
+) -> tuple[Mapping[tuple[str, str], int], dict[UseKey, float]]:
+    """
+    Count each violation once, when it begins, and return since when which pod is over its limit on
+    which card; `known` is what was returned the last time.
+    """
+    running: dict[UseKey, float] = {}
+    for verdict in decision.verdicts:
+        use = verdict.use
+        since = None if use is None or use.watch is NO_WATCH else use.watch.report.since
+        if since is None:
+            continue
+        key = (verdict.pod.uid, verdict.uuid)
+        running[key] = since
+        if verdict.over and known.get(key) != since:
+            place = (verdict.pod.namespace, str(verdict.pod.mode))
+            if place not in counts and len(counts) >= MOST_NAMESPACES:
+                place = (OTHERS, place[1])
+            counts = one_more(counts, place)
+    return counts, running

@@ -7,11 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent.model.memory import NO_REFUSALS, NO_WATCH, Refusals, Watch
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.model.pod import PodOnNode
-    from agent.model.sample import CardMemory
+    from agent.model.decision import Brake
+    from agent.model.pod import PodOnNode, PodsOnNode
+    from agent.model.sample import CardMemory, Sample
     from gpufence.cards import Card
 
 
@@ -56,18 +59,63 @@ class ProcessUse(NamedTuple):
     confirmed: bool = False
 
 
-class PodUse(NamedTuple):
+class PodOnCard(NamedTuple):
     """
-    What a pod holds on one card: `used_bytes` by every process, `counted_bytes` by confirmed ones.
+    One pod on one card in one tick: a value that is filled in on its way.
 
-    The truth lies between the two. Both are None where any part is unknown.
+    Attribution fills in what it holds there: `used_bytes` by every process, `counted_bytes` by
+    confirmed ones. The truth lies between the two; both are None where any part is unknown.
+
+    `judge.standing` fills in whether it is over each threshold of its limit, None where that is not
+    certain; `short_over` is over the threshold of a short card, on a card that is `short`.
+
+    `judge.time` fills in the rest for a pod that is over a threshold, may be, or was a moment ago.
     """
 
-    pod_uid: str
+    pod: PodOnNode
+    card: Card
     used_bytes: int | None
     counted_bytes: int | None
     processes: tuple[ProcessUse, ...] = ()
     containers: Mapping[str, int] | None = None
+    report_over: bool | None = False
+    evict_over: bool | None = False
+    short_over: bool | None = False
+    short: bool = False
+    first_seen_at: float = 0.0
+    hold_seconds: float = 0.0
+    watch: Watch = NO_WATCH
+    refusals: Refusals = NO_REFUSALS
+    brake: Brake | None = None
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """
+        Return what the pod may hold on this card; None where nothing says so.
+        """
+        limit = self.pod.limits.get(self.card.uuid)
+        return None if limit is None else limit.limit_bytes
+
+    @property
+    def allowance_bytes(self) -> int | None:
+        """
+        Add up what each container that holds memory on the card was told; None where any was told
+        nothing, since then nothing caps the sum.
+        """
+        names = {process.container for process in self.processes}
+        caps = [self.pod.caps.get(name) for name in names]
+        known = [cap.cap_bytes for cap in caps if cap is not None]
+        return sum(known) if known and len(known) == len(caps) else None
+
+    @property
+    def excess_bytes(self) -> int:
+        """
+        Return what the pod holds above its limit for certain.
+        """
+        limit_bytes = self.limit_bytes
+        if self.counted_bytes is None or limit_bytes is None:
+            return 0
+        return max(self.counted_bytes - limit_bytes, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +129,7 @@ class CardUse:
     memory: CardMemory | None
     listed_at: float | None
     mps: bool
-    pods: Mapping[str, PodUse]
+    pods: Mapping[str, PodOnCard]
     processes: tuple[ProcessUse, ...]
     unattributed_bytes: int | None
 
@@ -100,21 +148,11 @@ class CardUse:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeUse:
+class Observation:
     """
-    All cards by UUID.
+    One look at the node: the cards by UUID, who holds what on them, and the pods it was told by.
     """
 
-    taken_at: float
+    sample: Sample
+    pods: PodsOnNode
     cards: Mapping[str, CardUse]
-
-
-def allowance_bytes(pod: PodOnNode, use: PodUse) -> int | None:
-    """
-    Add up what each container that holds memory on a card was told; None where any was told
-    nothing, since then nothing caps the sum.
-    """
-    names = {process.container for process in use.processes}
-    caps = [pod.caps.get(name) for name in names]
-    known = [cap.cap_bytes for cap in caps if cap is not None]
-    return sum(known) if known and len(known) == len(caps) else None

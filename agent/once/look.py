@@ -17,7 +17,7 @@ from agent.model.state import About, AgentState, TickResult
 from agent.nvml.sampler import Sampler
 from agent.once.named import names_of_pods
 from agent.procfs.lookup import Lookup
-from agent.snapshot import snapshot_of
+from agent.snapshot_view import snapshot_of
 from agent.version import version
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
     pids = {process.pid for each in listed for process in each.processes}
     occupants = Lookup(settings.proc).occupants(pids)
     pods = pods_on_node(_pods(occupants.values(), names_of_pods(pod_logs)))
-    use = attribute(sample, occupants, pods)
+    observation = attribute(sample, occupants, pods)
     now = boottime()
-    decision, _ = judge(use, pods, Memory(now), _NO_PAUSE, now)
+    decision, _ = judge(observation, Memory(now), _NO_PAUSE, now)
     blind = sample.trouble and not any(item.memory for item in sample.cards)
     state = AgentState(
         started_at=started_at,
         at=now,
-        last=TickResult(sample, use, pods, decision),
+        last=TickResult(observation, decision),
         measured_at=None if blind else sample.taken_at,
     )
     about = About(

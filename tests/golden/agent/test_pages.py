@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.metrics import page
-from agent.snapshot import snapshot_of
+from agent.snapshot_view import snapshot_of
 from gpufence.snapshot import read_snapshot, write_snapshot
 from tests.support.agent.scene import ABOUT, blinded, busy_state
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.judge.bucket import Pour, pour
+from agent.judge.time import Pour, pour
 from agent.model.memory import EMPTY, Bucket
 
 steps = st.lists(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.events import NO_EPISODES, Damping, damped, notices
-from agent.events.notice import MOST_CHARACTERS
+from agent.events.episodes import MOST_CHARACTERS
 from agent.model.decision import Outcome
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB

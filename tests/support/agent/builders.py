@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.attribute import attribute
 from agent.model.pod import Controller, PodLimit, PodOnNode, pods_on_node
 from agent.model.sample import CardMemory, CardSample, GpuProcess, ProcessList, Sample
-from agent.model.use import Occupant, Owner
+from agent.model.use import Occupant, Owner, PodOnCard
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
 from tests.support.builders import T4_BYTES, card
@@ -17,7 +17,7 @@ from tests.support.builders import T4_BYTES, card
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from agent.model.use import NodeUse
+    from agent.model.use import Observation, ProcessUse
 
 LIMIT = 3 * GIB
 CARDS = tuple(card(index) for index in range(8))
@@ -63,6 +63,13 @@ def process_of(item: PodOnNode, pid: int = 1, container: str = "main", **more: A
     return occupant(pid, item.static_uid or item.uid, container_id(item.name, container), **more)
 
 
+def on_card(item: PodOnNode, used: int | None, *processes: ProcessUse, **more: Any) -> PodOnCard:
+    """
+    Build a pod that holds so much on the first card, all of it confirmed.
+    """
+    return PodOnCard(item, CARDS[0], used, used, processes, **more)
+
+
 def memory(used: int = 0, *, total: int = T4_BYTES) -> CardMemory:
     return CardMemory(total, used, total - used)
 
@@ -90,10 +97,10 @@ def uses(
     samples: Iterable[CardSample],
     occupants: Iterable[Occupant],
     pods: Iterable[PodOnNode],
-    before: NodeUse | None = None,
+    before: Observation | None = None,
     *,
     at: float = 0.0,
-) -> NodeUse:
+) -> Observation:
     """
     Attribute one sample.
     """

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.loop import Hands, Loop, Ports, Rules
+from agent.loop import Loop, Ports, Rules, Worker
 from agent.model.decision import ActResult, Answer
 from agent.model.pod import pods_on_node
 from agent.model.policy import Policy
@@ -133,9 +133,9 @@ class Node:
         self.api = ApiServer()
         self.api.open.set()
         self.killed: list[Verdict] = []
-        self.hands = Hands(self.api.carry_out, self._kill, self.clock, policy.gap_seconds)
+        self.worker = Worker(self.api.carry_out, self._kill, self.clock, policy.gap_seconds)
         ports = Ports(self.cards, self.processes, self.api, self.clock, lambda: "2026-01-02")
-        self.loop = Loop(ports, Rules(node="n1", policy=policy), self.hands)
+        self.loop = Loop(ports, Rules(node="n1", policy=policy), self.worker)
 
     def add(self, pod: PodOnNode, used: int | None, pid: int, card: int = 0) -> None:
         """
@@ -159,7 +159,7 @@ class Node:
             if len(self.api.acts) + len(self.killed) >= acts:
                 break
             self.tick()
-            assert eventually(lambda: not self.hands.busy or self.hands.answered)
+            assert eventually(lambda: self.worker.answered)
         else:
             raise AssertionError(f"nobody was acted on: {self.loop.state}")
 
@@ -174,9 +174,8 @@ def running(policy: Policy = QUICK) -> Iterator[Node]:
     Make a node whose agent can act.
     """
     node = Node(policy)
-    node.hands.start()
     try:
         yield node
     finally:
         node.api.open.set()
-        node.hands.close(20)
+        node.worker.close(20)

@@ -56,16 +56,17 @@ def blinded(state: AgentState) -> AgentState:
     """
     Return the same with its second card lost at the last look.
     """
-    look = state.last
-    assert look is not None
-    first, second, *rest = look.sample.cards
+    last = state.last
+    assert last is not None
+    seen = last.observation
+    first, second, *rest = seen.sample.cards
     lost = replace(second, memory=None, processes=None, trouble=Trouble("it fell off the bus"))
-    uses = dict(look.use.cards)
-    uses[second.card.uuid] = replace(
-        uses[second.card.uuid], memory=None, listed_at=None, processes=(), unattributed_bytes=None
+    cards = dict(seen.cards)
+    cards[second.card.uuid] = replace(
+        cards[second.card.uuid], memory=None, listed_at=None, processes=(), unattributed_bytes=None
     )
     sample = replace(
-        look.sample, cards=(first, lost, *rest), unidentified=(Trouble("index 3: no access"),)
+        seen.sample, cards=(first, lost, *rest), unidentified=(Trouble("index 3: no access"),)
     )
-    use = replace(look.use, cards=uses)
-    return replace(state, last=replace(look, sample=sample, use=use))
+    blind = replace(seen, sample=sample, cards=cards)
+    return replace(state, last=replace(last, observation=blind))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from agent.model.decision import Decision, Outcome
     from agent.model.pod import PodOnNode, PodsOnNode
-    from agent.model.use import NodeUse, Occupant
+    from agent.model.use import Observation, Occupant
 
 LONG_AGO = -10_000.0
 
@@ -66,7 +66,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.memory = Memory(self.started_at)
-        self.use: NodeUse | None = None
+        self.use: Observation | None = None
         self.decision: Decision | None = None
         self.acts: list[Act] = []
         self.leaving: dict[str, int] = {}
@@ -125,9 +125,9 @@ class World:
         self._leave()
         pods = pods_on_node(self.pods.values(), fresh=self.reachable)
         self.use = self.look(pods)
-        self.decision, self.memory = judge(self.use, pods, self.memory, self.policy, self.now)
+        self.decision, self.memory = judge(self.use, self.memory, self.policy, self.now)
         for verdict in self.decision.acts:
-            assert "" == objection(verdict, self.use, pods, self.policy, self.now)
+            assert "" == objection(verdict, self.use, self.policy, self.now)
             self.acts.append(Act(self.now, verdict.pod.name, str(verdict.action)))
             self.memory = settle(
                 self.memory, verdict, ActResult(self.answer), self.policy, self.now
@@ -135,7 +135,7 @@ class World:
             if self.answer is Answer.ACCEPTED and not self.ignored:
                 self.leaving[verdict.pod.name] = self.now
 
-    def look(self, pods: PodsOnNode) -> NodeUse:
+    def look(self, pods: PodsOnNode) -> Observation:
         occupants: dict[int, Occupant] = {}
         held: dict[int, dict[int, int | None]] = {index: {} for index in range(self.cards)}
         for (name, container, index), used in self.holds.items():

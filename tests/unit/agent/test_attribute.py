@@ -9,7 +9,7 @@ import pytest
 from agent.attribute import MPS_SERVER
 from agent.model.pod import pods_on_node
 from agent.model.sample import GpuProcess, merged
-from agent.model.use import PodUse
+from agent.model.use import PodOnCard
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import (
     CARDS,
@@ -25,7 +25,7 @@ UUID = CARDS[0].uuid
 A = pod("a")
 
 
-def counted(use: PodUse | None) -> int | None:
+def counted(use: PodOnCard | None) -> int | None:
     assert use is not None
     return use.counted_bytes
 
@@ -106,7 +106,7 @@ def test_missing_list_makes_use_unknown() -> None:
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1).cards[UUID]
 
-    assert {A.uid: PodUse(A.uid, None, None)} == gap.pods
+    assert {A.uid: PodOnCard(A, CARDS[0], None, None)} == gap.pods
     assert (None, None) == (gap.unattributed_bytes, gap.unlisted_bytes)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from agent.kill import LastResort
 from agent.model.decision import Action, Answer, Outcome, Verdict
-from agent.model.use import PodUse, ProcessUse
-from tests.support.agent.builders import pod, process_of
+from agent.model.use import ProcessUse
+from tests.support.agent.builders import on_card, pod, process_of
 from tests.support.agent.node import Processes
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def verdict(*processes: ProcessUse) -> Verdict:
-    use = PodUse(POD.uid, 1, 1, processes)
+    use = on_card(POD, 1, *processes)
     return Verdict(POD, Outcome.STUCK, use=use, action=Action.KILL)
 
 

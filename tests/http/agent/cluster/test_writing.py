@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.events import EventCreate, EventPatch, Notice
-from agent.events.notice import Regarding
+from agent.events.episodes import Regarding
 from gpufence.names import CARDS as CARDS_KEY
 from gpufence.names import LIMIT_EXCEEDED
 from tests.http.agent.cluster.builders import (

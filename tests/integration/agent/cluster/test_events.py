@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.events import EventCreate, EventPatch, Notice
-from agent.events.notice import about_node, about_pod
+from agent.events.episodes import about_node, about_pod
 from gpufence import names
 from kube import core
 from tests.integration.agent.cluster.site import known, wait_for

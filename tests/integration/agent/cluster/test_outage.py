@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.events import EventCreate, Notice
-from agent.events.notice import about_node
+from agent.events.episodes import about_node
 from agent.model.decision import Answer
 from gpufence import names
 from kube import core

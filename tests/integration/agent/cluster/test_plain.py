@@ -12,7 +12,7 @@ import yaml
 
 from agent.cluster import Identity, Impersonation
 from agent.events import EventCreate, Notice
-from agent.events.notice import about_pod
+from agent.events.episodes import about_pod
 from agent.model.decision import Action, Answer
 from gpufence import names
 from kube import ForbiddenError, PatchType, core, group

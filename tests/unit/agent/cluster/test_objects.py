@@ -10,7 +10,7 @@ import pytest
 
 from agent.cluster.objects import Written, deletion, event, event_patch, eviction, name_event
 from agent.events import Notice, Regarding
-from agent.events.notice import about_node
+from agent.events.episodes import about_node
 from gpufence import names
 from tests.support.agent.builders import pod
 

@@ -10,12 +10,13 @@ from agent.model.decision import (
     Outcome,
     Verdict,
 )
-from agent.model.use import CardUse, PodUse, ProcessUse
+from agent.model.use import CardUse, PodOnCard, ProcessUse
 from gpufence.quantity import GIB
-from tests.support.agent.builders import CARDS, LIMIT, memory, pod
+from tests.support.agent.builders import CARDS, memory, on_card, pod
 
 if TYPE_CHECKING:
     from agent.events import Notice
+    from agent.model.pod import PodOnNode
 
 HELD = (
     "containers main, aside hold 4097 MiB on card 0 (GPU-0), the pod's limit is 3072 MiB, "
@@ -28,9 +29,10 @@ def process(pid: int, used: int | None, container: str = "main") -> ProcessUse:
     return ProcessUse(pid, used, None, "uid-a", container, confirmed=True)
 
 
-def use() -> PodUse:
+def use(item: PodOnNode | None = None, **more: Any) -> PodOnCard:
+    said: dict[str, Any] = {"containers": {"main": 4 * GIB, "aside": 1}, "report_over": True}
     processes = (process(7, 4 * GIB), process(8, 1, "aside"))
-    return PodUse("uid-a", 4 * GIB + 1, 4 * GIB + 1, processes, {"main": 4 * GIB, "aside": 1})
+    return on_card(item or pod(), 4 * GIB + 1, *processes, **said | more)
 
 
 def card(*processes: ProcessUse) -> CardUse:
@@ -40,15 +42,10 @@ def card(*processes: ProcessUse) -> CardUse:
 
 
 def verdict(outcome: Outcome = Outcome.HOLDING, **more: Any) -> Verdict:
-    said: dict[str, Any] = {
-        "pod": pod(),
-        "card": card(),
-        "use": use(),
-        "limit_bytes": LIMIT,
-        "over": True,
-        "over_seconds": 35.4,
-    }
-    return Verdict(outcome=outcome, **said | more)
+    item = more.pop("pod", None) or pod()
+    over = more.pop("over", True)
+    said: dict[str, Any] = {"use": use(item, report_over=over), "over_seconds": 35.4}
+    return Verdict(item, outcome, **said | more)
 
 
 def text(found: tuple[Notice, ...]) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent.events import notices, notices_of, sentences
-from agent.events.notice import MOST_CHARACTERS
-from agent.events.words import listed
+from agent.events import notices, notices_of_act, sentences
+from agent.events.episodes import MOST_CHARACTERS
 from agent.model.decision import (
     ActResult,
     Answer,
@@ -22,10 +21,9 @@ from agent.model.decision import (
     Outcome,
     Verdict,
 )
-from agent.model.use import PodUse
 from gpufence import names
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import LIMIT, controller, pod
+from tests.support.agent.builders import LIMIT, controller, on_card, pod
 from tests.unit.agent.events.scenes import REMEDY, card, process, text, use, verdict
 
 
@@ -111,10 +109,10 @@ def test_longest_names() -> None:
     """
     containers = [f"{number:02}".ljust(63, "x") for number in range(20)]
     processes = tuple(process(4_000_000 + number, GIB) for number in range(950))
-    held = PodUse("uid-a", LIMIT, LIMIT, processes, dict.fromkeys(containers, GIB))
     item = pod("p" * 253, controller=controller())
+    held = on_card(item, LIMIT, *processes, containers=dict.fromkeys(containers, GIB))
     result = ActResult(Answer.BLOCKED, detail="no " * 3000)
-    found = notices_of(verdict(use=held, pod=item), result)
+    found = notices_of_act(verdict(use=held, pod=item), result)
 
     assert all(len(item.message) <= MOST_CHARACTERS for item in found)
     assert "allow a disruption" in found[0].message
@@ -150,15 +148,7 @@ def test_one_container() -> None:
     """
     A single container and process are not spoken of as many.
     """
-    one = PodUse("uid-a", GIB, GIB, (process(7, GIB),), {"main": GIB})
+    one = on_card(pod(), GIB, process(7, GIB), containers={"main": GIB})
 
     assert "container main holds 1024 MiB" in text(sentences.evicted(verdict(use=one)))
     assert "by 1 process (PID 7)" in text(sentences.evicted(verdict(use=one)))
-
-
-def test_long_lists() -> None:
-    """
-    What does not fit into a sentence is counted.
-    """
-    assert "a, b, c, d" == listed(list("abcd"))
-    assert "a, b, c, d and 2 more" == listed(list("abcdef"))

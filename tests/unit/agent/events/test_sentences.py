@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.events import notices_of, sentences
+from agent.events import notices_of_act, sentences
 from agent.model.decision import (
     Action,
     ActResult,
@@ -84,7 +84,7 @@ def test_evicted(short: bool, why: str) -> None:  # noqa: FBT001 - a column
     found = verdict(Outcome.EVICT, by_shortage=short)
 
     expected = f"GPUMemoryEvicted: evicted: {HELD}{why}; {REMEDY}"
-    assert expected == text(notices_of(found, ActResult(Answer.ACCEPTED)))
+    assert expected == text(notices_of_act(found, ActResult(Answer.ACCEPTED)))
 
 
 def test_eviction_blocked() -> None:
@@ -98,7 +98,7 @@ def test_eviction_blocked() -> None:
         "pod as it would violate the budget.; it is asked again; let exactly one "
         "PodDisruptionBudget match the pod and allow a disruption"
     )
-    assert expected == text(notices_of(verdict(), result))
+    assert expected == text(notices_of_act(verdict(), result))
 
 
 def test_eviction_failed() -> None:
@@ -109,7 +109,7 @@ def test_eviction_failed() -> None:
         f"GPUMemoryEvictionFailed: {HELD}, and the eviction failed: 403; it is tried again; "
         "run gpufence-agent check on the node, or delete the pod"
     )
-    assert expected == text(notices_of(verdict(), ActResult(Answer.FAILED, detail="403")))
+    assert expected == text(notices_of_act(verdict(), ActResult(Answer.FAILED, detail="403")))
 
 
 @pytest.mark.parametrize("answer", [Answer.GONE, Answer.REPLACED, Answer.CANCELLED])
@@ -117,7 +117,7 @@ def test_answers_that_are_no_news(answer: Answer) -> None:
     """
     A pod that has left by itself is not talked about.
     """
-    assert () == notices_of(verdict(Outcome.EVICT), ActResult(answer))
+    assert () == notices_of_act(verdict(Outcome.EVICT), ActResult(answer))
 
 
 def test_kill_is_no_eviction() -> None:
@@ -126,7 +126,7 @@ def test_kill_is_no_eviction() -> None:
     """
     found = verdict(Outcome.STUCK, action=Action.KILL)
 
-    assert () == notices_of(found, ActResult(Answer.ACCEPTED))
+    assert () == notices_of_act(found, ActResult(Answer.ACCEPTED))
 
 
 def test_termination_stuck() -> None:

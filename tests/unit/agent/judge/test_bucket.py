@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.judge.bucket import Pour, is_due, pour
+from agent.judge.time import Pour, is_due, pour
 from agent.model.memory import EMPTY
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.judge.refusals import refused
+from agent.judge.reason import refused
 from agent.model.decision import ContainerExcess, Ineffective, Outcome, Verdict
 from agent.model.memory import NO_REFUSALS, Refusals
 from agent.model.pod import Cap, PodLimit
 from agent.model.policy import Policy
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, LIMIT, pod
+from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
 from tests.support.agent.world import World
 from tests.support.builders import T4_BYTES
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled
@@ -138,14 +138,15 @@ def test_figures_of_a_verdict() -> None:
     found = only(world)
 
     assert (True, 10.0, 20.0) == (found.over, found.over_seconds, found.due_seconds)
-    assert (300 * MIB, LIMIT) == (found.excess_bytes, found.limit_bytes)
+    assert found.use is not None
+    assert (300 * MIB, LIMIT) == (found.use.excess_bytes, found.limit_bytes)
 
 
 def test_excess_without_use() -> None:
     """
-    A verdict without a known use or limit has no excess.
+    Without a known use or limit there is no excess.
     """
-    assert 0 == Verdict(pod(), Outcome.IDLE).excess_bytes
+    assert 0 == on_card(pod(), None).excess_bytes == on_card(pod(limit=None), GIB).excess_bytes
 
 
 def test_due_in_the_grace() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.judge.offenders import MOST_REMEMBERED, hold_seconds, offended
+from agent.judge.reason import MOST_REMEMBERED, hold_seconds, offended
 from agent.model.policy import Policy
 from tests.support.agent.builders import controller, pod
 from tests.support.agent.world import Act

@@ -4,6 +4,7 @@ The last look before an act.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,13 +21,13 @@ from tests.unit.agent.judge.scenes import OVER, SLIGHTLY
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode
-    from agent.model.use import NodeUse
+    from agent.model.use import Observation
 
 UUID = CARDS[0].uuid
 POLICY = Policy()
 
 
-def seen(item: PodOnNode, used: int | None = OVER, *, free: int = GIB, **more: Any) -> NodeUse:
+def seen(item: PodOnNode, used: int | None = OVER, *, free: int = GIB, **more: Any) -> Observation:
     """
     Look at a pod and its neighbour twice, so that both are confirmed.
     """
@@ -38,13 +39,14 @@ def seen(item: PodOnNode, used: int | None = OVER, *, free: int = GIB, **more: A
 
 
 def verdict(*, short: bool = False, action: Action = Action.EVICT) -> Verdict:
-    card = seen(pod()).cards[UUID]
-    return Verdict(pod(), Outcome.EVICT, card, card.pods["uid-a"], by_shortage=short, action=action)
+    use = seen(pod()).cards[UUID].pods["uid-a"]
+    return Verdict(pod(), Outcome.EVICT, use, by_shortage=short, action=action)
 
 
-def said(item: PodOnNode, use: NodeUse, found: Verdict, **more: Any) -> str:
+def said(item: PodOnNode, use: Observation, found: Verdict, **more: Any) -> str:
     now = more.pop("now", 0.5)
-    return objection(found, use, pods_on_node([item], **more), POLICY, now)
+    observation = replace(use, pods=pods_on_node([item], **more))
+    return objection(found, observation, POLICY, now)
 
 
 def test_all_as_it_was() -> None:
@@ -78,7 +80,9 @@ def test_pod_that_has_changed(changed: dict[str, Any], expected: str) -> None:
     """
     A pod that is not what it was stays.
     """
-    assert expected == said(pod(**changed), seen(pod()), verdict())
+    item = pod(**changed)
+
+    assert expected == said(item, seen(item), verdict())
 
 
 def test_kill_needs_a_terminating_pod() -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.loop.hands import Hands
-from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
+from agent.loop.worker import Worker
+from agent.model.decision import Action, ActResult, Answer, Brake, Outcome, Verdict
 from agent.model.pod import pods_on_node
 from gpufence import names
 from gpufence.quantity import GIB, MIB
@@ -61,6 +61,7 @@ def test_who_gave_the_memory_back_is_spared() -> None:
     with running() as node:
         violated(node).tick(3)
         looks = len(node.cards.asked)
+        node.cards.slow_seconds = 0.01  # the second list is a later one
         node.cards.held = _LettingGo(node, looks + 1)
         node.tick()
 
@@ -95,13 +96,59 @@ def test_a_slow_api_delays_no_look() -> None:
         node.tick(10)
         at = node.loop.state.at
         assert 1 == len(node.api.acts)
-        assert node.hands.busy
+        assert 1 == len(node.worker.outstanding)
         node.api.open.set()
-        assert eventually(lambda: node.hands.answered)
+        assert eventually(lambda: node.worker.answered)
         node.tick()
 
     assert at == node.loop.state.at - 1
     assert 1 == node.loop.state.counts.evictions[EVICT]
+
+
+def test_a_slow_answer_for_one_card_delays_no_other_card() -> None:
+    """
+    While the API server takes its time over one card, the violator of another goes at once.
+    """
+    with running() as node:
+        node.api.open.clear()
+        violated(node).tick(4)
+        assert eventually(lambda: len(node.api.acts) == 1)
+        node.add(pod("other"), OVER, 3, card=1)
+        node.tick(4)
+        assert eventually(lambda: len(node.api.acts) == 2)
+        outstanding = [item.pod.name for item in node.worker.outstanding]
+
+    assert ["greedy", "other"] == outstanding
+
+
+def test_acts_without_an_answer_count_against_the_caps() -> None:
+    """
+    No more evictions are under way at once than the caps let begin in a minute.
+    """
+    with running(replace(QUICK, node_evictions_per_minute=3)) as node:
+        node.api.open.clear()
+        for card in range(5):
+            node.add(pod(f"p{card}", namespace=f"n{card % 2}"), OVER, card + 1, card=card)
+        node.tick(30)
+        assert eventually(lambda: len(node.api.acts) == 3)
+        kept = [item.brake for item in _verdicts(node) if item.outcome is Outcome.BRAKED]
+
+    assert [Brake.NODE_CAP, Brake.NODE_CAP] == kept
+
+
+def test_nobody_else_goes_on_a_card_before_the_answer() -> None:
+    """
+    A second violator on any card of a pod that is being evicted waits for the answer.
+    """
+    with running() as node:
+        node.api.open.clear()
+        node.add(pod("greedy"), OVER + GIB, 1)
+        node.add(pod("next"), OVER, 2)
+        node.tick(10)
+        outcomes = {item.pod.name: item.outcome for item in _verdicts(node)}
+
+    assert {"greedy": Outcome.EVICT, "next": Outcome.QUEUED} == outcomes
+    assert ["greedy"] == [item.pod.name for item in node.api.acts]
 
 
 def test_a_refusal_is_told_and_waited_out() -> None:
@@ -150,34 +197,30 @@ def test_an_act_that_comes_too_late_is_cancelled() -> None:
     An act that had to wait for another one for too long is not carried out.
     """
     clock, api = Clock(), ApiServer()
-    hands = Hands(api.carry_out, api.carry_out, clock, 3.0)
-    hands.take(
-        [
-            Verdict(pod("a"), Outcome.EVICT, action=Action.EVICT),
-            Verdict(pod("b"), Outcome.EVICT, action=Action.EVICT),
-        ]
-    )
-    hands.start()
+    worker = Worker(api.carry_out, api.carry_out, clock, 3.0, most_threads=1)
+    acts = [Verdict(pod(name), Outcome.EVICT, action=Action.EVICT) for name in ("a", "b")]
+    worker.take(acts)
     assert eventually(lambda: len(api.acts) == 1)
     clock.now += 10
     api.open.set()
-    assert eventually(lambda: hands.answered)
-    done = hands.done()
-    hands.close(20)
+    assert eventually(lambda: worker.answered)
+    outstanding = worker.outstanding
+    finished = worker.finished()
+    worker.close(20)
 
-    assert [Answer.ACCEPTED, Answer.CANCELLED] == [item.result.answer for item in done]
-    assert not hands.busy
+    assert [Answer.ACCEPTED, Answer.CANCELLED] == [item.result.answer for item in finished]
+    assert (tuple(acts), ()) == (outstanding, worker.outstanding)
 
 
 def test_an_end_before_the_beginning_is_no_harm() -> None:
     """
-    Hands that never began can be closed.
+    A worker that never began can be closed.
     """
     api = ApiServer()
-    hands = Hands(api.carry_out, api.carry_out, Clock(), 3.0)
-    hands.close(1)
+    worker = Worker(api.carry_out, api.carry_out, Clock(), 3.0)
+    worker.close(1)
 
-    assert not hands.busy
+    assert () == worker.outstanding
 
 
 def test_a_pod_that_is_gone_is_not_acted_on() -> None:
@@ -189,7 +232,7 @@ def test_a_pod_that_is_gone_is_not_acted_on() -> None:
         full = node.api.known
         known = [full, pods_on_node([pod("good")])]
         node.api.pods = lambda: known.pop(0) if len(known) > 1 else known[0]  # type: ignore[method-assign] # the second look in a tick sees another list
-        node.loop._eyes._pods = node.api.pods
+        node.loop._observer._pods = node.api.pods
         node.tick()
 
     assert [] == node.api.acts

@@ -18,7 +18,7 @@ from tests.support.agent.builders import LIMIT, card_sample, controller, pod, pr
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode
-    from agent.model.use import NodeUse
+    from agent.model.use import Observation
 
 OVER = LIMIT + 300 * MIB
 
@@ -33,17 +33,16 @@ class Book:
         self.memory = Memory(-100.0)
         self.now = 0.0
         self.most_seconds = most_seconds
-        self.before: NodeUse | None = None
+        self.before: Observation | None = None
 
     def enter(self, held: dict[str, int], *pods: PodOnNode, seconds: float = 1.0) -> None:
         self.now += seconds
         owners = [process_of(item, 10 + number) for number, item in enumerate(pods)]
         amounts = {10 + n: held[item.name] for n, item in enumerate(pods) if item.name in held}
-        known = pods_on_node(pods)
         use = uses([card_sample(0, amounts, at=self.now)], owners, pods, self.before, at=self.now)
         self.before = use
-        decision, self.memory = judge(use, known, self.memory, Policy(), self.now)
-        self.ledger = entered(self.ledger, use, known, decision, self.most_seconds)
+        decision, self.memory = judge(use, self.memory, Policy(), self.now)
+        self.ledger = entered(self.ledger, use, decision, self.most_seconds)
 
     @property
     def only(self) -> OwnerTally:
@@ -128,9 +127,10 @@ def test_processes_of_strangers_leave_no_trace() -> None:
     book.enter({"a": GIB}, pod())
     use = book.before
     assert use is not None
-    decision, _ = judge(use, pods_on_node([]), book.memory, Policy(), 2.0)
+    use = replace(use, pods=pods_on_node([]))
+    decision, _ = judge(use, book.memory, Policy(), 2.0)
 
-    assert {} == entered(NO_LEDGER, use, pods_on_node([]), decision, 3.0).owners
+    assert {} == entered(NO_LEDGER, use, decision, 3.0).owners
 
 
 def test_an_eviction_is_entered_with_its_owner() -> None:
@@ -170,8 +170,7 @@ def test_a_verdict_without_an_owner_is_no_harm() -> None:
     book.enter({"a": GIB}, pod())
     use = book.before
     assert use is not None
-    known = pods_on_node([pod()])
-    decision, _ = judge(use, known, book.memory, Policy(), 2.0)
+    decision, _ = judge(use, book.memory, Policy(), 2.0)
     empty = replace(use, cards={})
 
-    assert {} == entered(NO_LEDGER, empty, known, decision, 3.0).owners
+    assert {} == entered(NO_LEDGER, empty, decision, 3.0).owners

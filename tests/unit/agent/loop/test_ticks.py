@@ -7,8 +7,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from agent.loop import Pace
-from agent.loop.schedule import next_due
+from agent.loop import Ticker
+from agent.loop.ticker import next_due
 from agent.model.pod import pods_on_node
 from agent.model.sample import Trouble
 from gpufence import names
@@ -95,8 +95,8 @@ def test_ticks_are_timed_and_those_left_out_counted() -> None:
     """
     node = Node()
     node.cards.slow_seconds = 0.03
-    node.tick(2)
-    node.loop.skip(3)
+    node.tick()
+    node.loop.tick(3)
     counts = node.loop.state.counts
 
     assert 2 == counts.ticks.counts[5]
@@ -160,32 +160,27 @@ def test_ticks_whose_time_has_passed_are_left_out() -> None:
     assert (14.0, 3) == next_due(10.0, 13.5, 1.0)
 
 
-def test_the_loop_ticks_skips_and_finishes_on_one_thread() -> None:
+def test_the_loop_ticks_and_finishes_on_one_thread() -> None:
     """
-    All of it happens on the same thread, and `finish` comes last.
+    All of it happens on the same thread, ticks know how many were left out, `finish` comes last.
     """
     clock = Clock()
-    done: list[tuple[str, int]] = []
+    calls: list[tuple[object, int]] = []
 
-    def tick() -> None:
-        done.append(("tick", threading.get_ident()))
+    def tick(skipped: int) -> None:
+        calls.append((skipped, threading.get_ident()))
         clock.now += 0.025
 
-    pace = Pace(
-        tick,
-        lambda _: done.append(("skip", threading.get_ident())),
-        lambda: done.append(("finish", threading.get_ident())),
-        0.01,
-        clock,
-    )
-    pace.start()
-    assert eventually(lambda: len(done) >= 4)
-    ended = pace.stop(20)
+    finish = lambda: calls.append(("finish", threading.get_ident()))  # noqa: E731 - one line
+    ticker = Ticker(tick, finish, 0.01, clock)
+    ticker.start()
+    assert eventually(lambda: len(calls) >= 3)
+    ended = ticker.stop(20)
 
     assert ended
-    assert "finish" == done[-1][0]
-    assert {"tick", "skip", "finish"} == {name for name, _ in done}
-    assert 1 == len({thread for _, thread in done})
+    assert [0, 2] == [what for what, _ in calls[:2]]
+    assert "finish" == calls[-1][0]
+    assert 1 == len({thread for _, thread in calls})
 
 
 def test_a_loop_that_hangs_is_told_by_its_silence() -> None:
@@ -194,14 +189,14 @@ def test_a_loop_that_hangs_is_told_by_its_silence() -> None:
     """
     clock, gate = Clock(), threading.Event()
 
-    def tick() -> None:
+    def tick(_: int) -> None:
         gate.wait(20)
 
-    pace = Pace(tick, lambda _: None, lambda: None, 1.0, clock)
-    pace.start()
+    ticker = Ticker(tick, lambda: None, 1.0, clock)
+    ticker.start()
     clock.now += 30
-    silence, ended = pace.silence_seconds, pace.stop(0.01)
+    silence, ended = ticker.silence_seconds, ticker.stop(0.01)
     gate.set()
 
     assert (30, False) == (silence, ended)
-    assert pace.stop(20)
+    assert ticker.stop(20)

@@ -118,7 +118,9 @@ def test_a_pod_that_is_gone_has_no_lines() -> None:
     node.tick()
     state = node.loop.state
     assert state.last is not None
-    look = replace(state.last, pods=replace(state.last.pods, by_uid={}))
+    seen = state.last.observation
+    empty = replace(seen, pods=replace(seen.pods, by_uid={}))
+    look = replace(state.last, observation=empty)
 
     assert [] == lines(page(replace(state, last=look), ABOUT, state.at), "gpufence_pod_")
 

@@ -10,10 +10,10 @@ import pytest
 
 from agent.model.pod import Cap, pods_on_node
 from agent.model.state import About, AgentState
-from agent.model.use import PodUse, ProcessUse, allowance_bytes
-from agent.snapshot import snapshot_of
+from agent.model.use import ProcessUse
+from agent.snapshot_view import snapshot_of
 from gpufence.quantity import GIB
-from tests.support.agent.builders import pod
+from tests.support.agent.builders import on_card, pod
 from tests.support.agent.node import Node
 from tests.support.agent.scene import ABOUT, busy_state
 
@@ -64,33 +64,32 @@ def test_pods_that_nobody_knows_have_no_row(state: AgentState) -> None:
     """
     Memory of a pod that is gone from the API server makes no row.
     """
-    look = state.last
-    assert look is not None
-    gone = replace(state, last=replace(look, pods=pods_on_node([])))
+    last = state.last
+    assert last is not None
+    empty = replace(last.observation, pods=pods_on_node([]))
+    gone = replace(state, last=replace(last, observation=empty))
 
     assert () == snapshot_of(gone, ABOUT, state.at, AT).pods
 
 
-def held(*containers: str) -> PodUse:
-    processes = tuple(ProcessUse(1, 1, None, "uid-a", name) for name in containers)
-    return PodUse("uid-a", 1, 1, processes)
-
-
-def test_what_containers_were_told_is_added_up() -> None:
+@pytest.mark.parametrize(
+    ("holding", "told", "expected"),
+    [
+        (("main", "main", "aside"), ("main", "aside", "idle"), 2 * GIB),
+        (("main", "aside"), ("main",), None),
+        ((), (), None),
+    ],
+)
+def test_what_containers_were_told_is_added_up(
+    holding: tuple[str, ...], told: tuple[str, ...], expected: int | None
+) -> None:
     """
-    Each container that holds memory counts once, however many processes it has.
+    Each container that holds memory counts once, and without a word to every one there is no sum.
     """
-    told = pod(caps={"main": Cap(GIB, 1), "aside": Cap(GIB, 1), "idle": Cap(GIB, 1)})
+    processes = [ProcessUse(1, 1, None, "uid-a", name) for name in holding]
+    item = pod(caps=dict.fromkeys(told, Cap(GIB, 1)))
 
-    assert 2 * GIB == allowance_bytes(told, held("main", "main", "aside"))
-
-
-def test_without_a_word_to_every_container_there_is_no_sum() -> None:
-    """
-    A container that was told nothing has no cap, and then neither has the pod.
-    """
-    assert None is allowance_bytes(pod(caps={"main": Cap(GIB, 1)}), held("main", "aside"))
-    assert None is allowance_bytes(pod(), held())
+    assert expected == on_card(item, 1, *processes).allowance_bytes
 
 
 def test_a_fenced_pod_without_memory_has_a_row_without_uses() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.loop.news import NOTHING_TOLD, REPEAT_SECONDS, Told, news
+from agent.events.notices import NOTHING_ANNOUNCED, REPEAT_SECONDS, Announced, new_notices
 from agent.model.decision import Brake, CardFinding, ContainerExcess, Decision, Ineffective, Outcome
 from gpufence import names
 from tests.unit.agent.events.scenes import card, verdict
@@ -15,26 +15,26 @@ FINDINGS = {"GPU-0": CardFinding(card(), 1, overcommitted=False)}
 OVER = Decision(100.0, (verdict(),), (), None, frozenset(), FINDINGS)
 
 
-def after(decision: Decision, told: Told | None = None) -> tuple[Told, list[str]]:
-    if told is None:
-        told, _ = news(NOTHING_TOLD, OVER, "n1")
-    told, found = news(told, decision, "n1")
-    return told, [item.reason for item in found]
+def after(decision: Decision, before: Announced | None = None) -> tuple[Announced, list[str]]:
+    if before is None:
+        before, _ = new_notices(NOTHING_ANNOUNCED, OVER, "n1")
+    before, found = new_notices(before, decision, "n1")
+    return before, [item.reason for item in found]
 
 
 def test_the_first_decision_is_news() -> None:
     """
     What gives cause for the first time is said.
     """
-    assert [names.LIMIT_EXCEEDED] == after(OVER, NOTHING_TOLD)[1]
+    assert [names.LIMIT_EXCEEDED] == after(OVER, NOTHING_ANNOUNCED)[1]
 
 
 def test_the_same_again_is_no_news_until_the_damping_has_to_know() -> None:
     """
     A lasting cause is said again after a while, whatever its figures are by then.
     """
-    told, soon = after(replace(OVER, at=101.0, verdicts=(verdict(over_seconds=40.0),)))
-    _, later = after(replace(OVER, at=100.0 + REPEAT_SECONDS), told)
+    before, soon = after(replace(OVER, at=101.0, verdicts=(verdict(over_seconds=40.0),)))
+    _, later = after(replace(OVER, at=100.0 + REPEAT_SECONDS), before)
 
     assert [] == soon
     assert [names.LIMIT_EXCEEDED] == later
@@ -50,7 +50,7 @@ def test_every_change_of_a_cause_is_news() -> None:
         replace(soon, verdicts=(verdict(Outcome.WOULD_EVICT),)),
         replace(soon, verdicts=(verdict(containers_over=(excess,)),)),
         replace(soon, verdicts=(verdict(ineffective=(found,)),)),
-        replace(soon, verdicts=(verdict(), verdict(Outcome.IDLE, card=None, over=False))),
+        replace(soon, verdicts=(verdict(), verdict(Outcome.UNDECLARED))),
         replace(soon, brake=Brake.SUSPENDED),
         replace(soon, findings={"GPU-0": replace(OVER.findings["GPU-0"], overcommitted=True)}),
     ]

@@ -1,20 +1,29 @@
 """
-PURE. One moment in rows.
+PURE. What `/v1/snapshot` and the command `snapshot` say: the state in rows.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.snapshot.pods import pod_rows, process_row
-from gpufence.snapshot import CardRow, NobodyRow, OwnerRow, Snapshot
+from gpufence.snapshot import (
+    CardRow,
+    NobodyRow,
+    OwnerRow,
+    PodRow,
+    ProcessRow,
+    Snapshot,
+    UseRow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agent.model.decision import Verdict
+    from agent.model.pod import PodOnNode
     from agent.model.sample import CardSample
     from agent.model.state import About, AgentState, OwnerTally, TickResult
-    from agent.model.use import CardUse
+    from agent.model.use import CardUse, PodOnCard, ProcessUse
 
 
 def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapshot:
@@ -31,14 +40,14 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
         version=about.version,
         at=at,
         started=about.started,
-        driver="" if look is None else look.sample.driver,
+        driver="" if look is None else look.observation.sample.driver,
         highest="" if status is None or not status.synced else str(status.highest),
         fresh=status is not None and status.fresh,
         stale_seconds=None if state.measured_at is None else max(now - state.measured_at, 0.0),
         brake="" if look is None or look.decision.brake is None else str(look.decision.brake),
         trouble=_trouble(look, current=current),
         cards=() if look is None else tuple(_cards(look, now, current=current)),
-        pods=() if look is None else pod_rows(look, current=current),
+        pods=() if look is None else _pods(look, current=current),
         nobody=() if look is None or not current else tuple(_nobody(look)),
         owners=tuple(_owner(item) for _, item in sorted(state.ledger.owners.items())),
     )
@@ -49,12 +58,16 @@ def _trouble(look: TickResult | None, *, current: bool) -> str:
         return "the cards have not been looked at yet"
     if not current:
         return "the cards have not been looked at for too long"
-    return look.sample.trouble.text or "; ".join(map(str, look.sample.unidentified))
+    return look.observation.sample.trouble.text or "; ".join(
+        map(str, look.observation.sample.unidentified)
+    )
 
 
 def _cards(look: TickResult, now: float, *, current: bool) -> Iterator[CardRow]:
-    samples = {item.card.uuid: item for item in look.sample.cards}
-    for use in sorted(look.use.cards.values(), key=lambda item: (item.card.index, item.card.uuid)):
+    samples = {item.card.uuid: item for item in look.observation.sample.cards}
+    for use in sorted(
+        look.observation.cards.values(), key=lambda item: (item.card.index, item.card.uuid)
+    ):
         yield _card(look, use, samples[use.card.uuid], now, current=current)
 
 
@@ -81,12 +94,74 @@ def _card(
     )
 
 
+def _pods(look: TickResult, *, current: bool) -> tuple[PodRow, ...]:
+    """
+    Return a row for each, by namespace and name.
+    """
+    held: dict[str, dict[str, PodOnCard]] = {}
+    for uuid, card in look.observation.cards.items():
+        for uid, use in card.pods.items():
+            held.setdefault(uid, {})[uuid] = use
+    verdicts: dict[str, dict[str, Verdict]] = {}
+    for verdict in look.decision.verdicts:
+        of_pod = verdicts.setdefault(verdict.pod.uid, {})
+        if verdict.use is not None:
+            of_pod[verdict.uuid] = verdict
+    known = look.observation.pods.by_uid
+    rows = [
+        _pod(known[uid], held.get(uid, {}), verdicts.get(uid, {}), current=current)
+        for uid in held.keys() | verdicts.keys()
+        if uid in known
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.namespace, row.name, row.uid)))
+
+
+def _process(process: ProcessUse, command: str = "") -> ProcessRow:
+    return ProcessRow(process.pid, process.used_bytes, process.container, command)
+
+
+def _pod(
+    pod: PodOnNode, held: dict[str, PodOnCard], verdicts: dict[str, Verdict], *, current: bool
+) -> PodRow:
+    owner = "" if pod.controller is None else f"{pod.controller.kind}/{pod.controller.name}"
+    return PodRow(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        mode="" if pod.mode is None else str(pod.mode),
+        owner=owner,
+        injected=pod.injected,
+        undeclared=pod.undeclared,
+        terminating=pod.terminating,
+        uses=tuple(
+            _use(pod, uuid, held[uuid], verdicts.get(uuid), current=current)
+            for uuid in sorted(held)
+        ),
+    )
+
+
+def _use(
+    pod: PodOnNode, uuid: str, use: PodOnCard, verdict: Verdict | None, *, current: bool
+) -> UseRow:
+    limit = pod.limits.get(uuid)
+    return UseRow(
+        card=uuid,
+        used_bytes=use.used_bytes if current else None,
+        limit_bytes=None if limit is None else limit.limit_bytes,
+        allowance_bytes=use.allowance_bytes,
+        outcome="" if verdict is None else str(verdict.outcome),
+        over_seconds=0.0 if verdict is None else verdict.over_seconds,
+        due_seconds=None if verdict is None else verdict.due_seconds,
+        processes=tuple(_process(item) for item in use.processes) if current else (),
+    )
+
+
 def _nobody(look: TickResult) -> Iterator[NobodyRow]:
-    for uuid, use in look.use.cards.items():
+    for uuid, use in look.observation.cards.items():
         for process in use.processes:
             if not process.pod_uid:
                 command = "" if process.occupant is None else process.occupant.command
-                yield NobodyRow(uuid, process_row(process, command))
+                yield NobodyRow(uuid, _process(process, command))
 
 
 def _owner(tally: OwnerTally) -> OwnerRow:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.loop.trouble import NO_TROUBLES, troubled
+from agent.events import unreadable
 from agent.model.sample import CardSample, Sample, Trouble
 from gpufence import names
 from tests.support.agent.builders import CARDS, card_sample, memory
@@ -18,9 +18,9 @@ def said(sample: Sample, *, seconds: float = 20.0) -> list[str]:
     """
     Return what is told of a sample that has been the same for so long.
     """
-    since, early = troubled(NO_TROUBLES, sample, 100.0, "n1", 15.0)
+    since, early = unreadable({}, sample, 100.0, "n1", 15.0)
     assert () == early
-    _, found = troubled(since, sample, 100.0 + seconds, "n1", 15.0)
+    _, found = unreadable(since, sample, 100.0 + seconds, "n1", 15.0)
     assert {names.NVML_UNAVAILABLE} >= {item.reason for item in found}
     return [item.message for item in found]
 
@@ -84,9 +84,9 @@ def test_what_is_over_is_forgotten() -> None:
     A card that could be read in between begins anew.
     """
     lost = Sample(0.0, (CardSample(CARDS[0], None, None),))
-    since, _ = troubled(NO_TROUBLES, lost, 0.0, "n1", 15.0)
-    since, _ = troubled(since, FINE, 10.0, "n1", 15.0)
-    since, found = troubled(since, lost, 20.0, "n1", 15.0)
+    since, _ = unreadable({}, lost, 0.0, "n1", 15.0)
+    since, _ = unreadable(since, FINE, 10.0, "n1", 15.0)
+    since, found = unreadable(since, lost, 20.0, "n1", 15.0)
 
     assert () == found
     assert {"GPU-0": 20.0} == since

@@ -1,5 +1,5 @@
 """
-The thread that ticks: one tick after the other, without drift, until told to stop.
+The thread that ticks: one tick after the other, by the clock, until told to stop.
 """
 
 from __future__ import annotations
@@ -7,28 +7,37 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from agent.loop.schedule import next_due
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Pace:
+def next_due(due: float, now: float, interval_seconds: float) -> tuple[float, int]:
     """
-    Runs `tick` at multiples of the interval, and `finish` at the end, on one and the same thread:
-    the kernel ends NVML's child with the thread that started it.
+    Return when the tick after the one that was due at `due` is due, and how many are left out.
+
+    Ticks stay multiples of the interval apart however long each takes; those whose time passed
+    while another was running are left out, never made up for.
+    """
+    late = max(now - due, 0.0)
+    skipped = int(late // interval_seconds)
+    return due + (skipped + 1) * interval_seconds, skipped
+
+
+class Ticker:
+    """
+    Calls `tick` at multiples of the interval, with the number of ticks left out since the last, and
+    `finish` at the end, on one and the same thread: the kernel ends NVML's child with the thread
+    that started it.
     """
 
     def __init__(
         self,
-        tick: Callable[[], None],
-        skip: Callable[[int], None],
+        tick: Callable[[int], None],
         finish: Callable[[], None],
         interval_seconds: float,
         clock: Callable[[], float],
     ) -> None:
         self._tick = tick
-        self._skip = skip
         self._finish = finish
         self._interval_seconds = interval_seconds
         self._clock = clock
@@ -41,7 +50,7 @@ class Pace:
 
     def stop(self, wait_seconds: float) -> bool:
         """
-        End after the tick that is under way; tell whether it did so in time.
+        End after the tick that is under way; return whether it did so in time.
         """
         self._stop.set()
         self._thread.join(wait_seconds)
@@ -55,14 +64,12 @@ class Pace:
         return self._clock() - self._ticked_at
 
     def _run(self) -> None:
-        due = self._clock()
+        due, skipped = self._clock(), 0
         try:
             while not self._stop.is_set():
-                self._tick()
+                self._tick(skipped)
                 self._ticked_at = now = self._clock()
                 due, skipped = next_due(due, now, self._interval_seconds)
-                if skipped:
-                    self._skip(skipped)
                 self._stop.wait(max(due - now, 0.0))
         finally:
             self._finish()

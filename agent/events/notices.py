@@ -1,0 +1,175 @@
+"""
+PURE. Everything that a tick, an act or a card that cannot be read gives cause to say.
+
+Most ticks repeat the one before, and sentences cost more than the judging: they are made when what
+they say changes, and otherwise often enough for the damping to see that it lasts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agent.events import sentences
+from agent.model.decision import Answer, Brake, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agent.events.episodes import Notice
+    from agent.model.decision import ActResult, Decision, Verdict
+    from agent.model.sample import Sample
+
+REPEAT_SECONDS: Final = 10.0
+"""
+Far less than an episode of the damping lasts without cause.
+"""
+
+ALL_CARDS: Final = ""
+UNIDENTIFIED: Final = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """
+    The causes of what was said last, and when that was.
+    """
+
+    causes: frozenset[object] = frozenset()
+    at: float | None = None
+
+
+NOTHING_ANNOUNCED = Announced()
+
+
+def new_notices(
+    before: Announced, decision: Decision, node: str
+) -> tuple[Announced, tuple[Notice, ...]]:
+    """
+    Return what a decision gives cause to say that the one before did not, or not lately.
+    """
+    causes = _causes(decision)
+    recent = before.at is not None and decision.at - before.at < REPEAT_SECONDS
+    if recent and causes == before.causes:
+        return before, ()
+    return Announced(causes, decision.at), notices(decision, node)
+
+
+def notices(decision: Decision, node: str) -> tuple[Notice, ...]:
+    """
+    Return all that a decision gives cause to say.
+    """
+    return (
+        *(item for verdict in decision.verdicts for item in _of_verdict(verdict)),
+        *_of_node(decision, node),
+    )
+
+
+def notices_of_act(verdict: Verdict, result: ActResult) -> tuple[Notice, ...]:
+    """
+    Return what an act and the answer to it give cause to say.
+
+    A pod that went by itself is not worth a word, nor is an act that the last look called off. A
+    kill is said by the notice of the stuck pod.
+    """
+    if result.answer is Answer.BLOCKED:
+        return sentences.eviction_blocked(verdict, result.detail)
+    if result.answer is Answer.FAILED:
+        return sentences.eviction_failed(verdict, result.detail)
+    if result.answer is Answer.ACCEPTED and verdict.outcome is Outcome.EVICT:
+        return sentences.evicted(verdict)
+    return ()
+
+
+def unreadable(
+    before: Mapping[str, float], sample: Sample, now: float, node: str, patience_seconds: float
+) -> tuple[dict[str, float], tuple[Notice, ...]]:
+    """
+    Return since when what cannot be read, by UUID or for all cards as one, and what to say of it.
+
+    One trouble of all cards is said once, not once for each card.
+    """
+    reasons = {ALL_CARDS: sample.trouble.text} if sample.trouble else _of_cards(sample)
+    if sample.unidentified and not sample.trouble:
+        reasons[UNIDENTIFIED] = "; ".join(map(str, sample.unidentified))
+    since = {uuid: before.get(uuid, now) for uuid in reasons}
+    cards = {item.card.uuid: item.card for item in sample.cards}
+    due = []
+    for uuid, began in since.items():
+        seconds = now - began
+        if seconds < patience_seconds:
+            continue
+        if uuid in cards:
+            due.append(sentences.card_unavailable(node, cards[uuid], reasons[uuid], seconds))
+        elif uuid == ALL_CARDS:
+            due.append(sentences.nvml_unavailable(node, reasons[uuid], seconds))
+        else:
+            due.append(sentences.cards_unidentified(node, reasons[uuid], seconds))
+    return since, tuple(due)
+
+
+def _causes(decision: Decision) -> frozenset[object]:
+    """
+    Name all causes, without the figures that change from look to look.
+    """
+    verdicts = (
+        (
+            item.pod.uid,
+            item.uuid,
+            item.outcome,
+            item.over,
+            tuple(excess.container for excess in item.containers_over),
+            tuple(process.container for process in item.ineffective),
+        )
+        for item in decision.verdicts
+        if not _is_silent(item)
+    )
+    cards = (
+        (uuid, finding.overcommitted, finding.unattributed_bytes is not None)
+        for uuid, finding in decision.findings.items()
+    )
+    return frozenset((*verdicts, *cards, decision.brake))
+
+
+def _is_silent(verdict: Verdict) -> bool:
+    """
+    Return whether nothing is ever said of a verdict: most of them, most of the time.
+    """
+    harmless = verdict.outcome is Outcome.WITHIN or verdict.outcome is Outcome.IDLE
+    return harmless and not verdict.containers_over and not verdict.ineffective
+
+
+def _of_verdict(verdict: Verdict) -> Iterator[Notice]:
+    if verdict.outcome is Outcome.UNDECLARED:
+        yield from sentences.undeclared(verdict)
+    if verdict.over:
+        yield from sentences.limit_exceeded(verdict)
+        if verdict.outcome is Outcome.WOULD_EVICT:
+            yield from sentences.would_evict(verdict)
+        if verdict.outcome is Outcome.STUCK:
+            yield from sentences.termination_stuck(verdict)
+    else:
+        for excess in verdict.containers_over:
+            yield from sentences.container_exceeded(verdict, excess)
+    for process in verdict.ineffective:
+        yield from sentences.cap_ineffective(verdict, process)
+
+
+def _of_node(decision: Decision, node: str) -> Iterator[Notice]:
+    for finding in decision.findings.values():
+        if finding.overcommitted:
+            yield sentences.overcommitted(node, finding)
+        if finding.unattributed_bytes is not None:
+            yield sentences.unattributed(node, finding)
+    if decision.brake is Brake.SUSPENDED:
+        over = {item.pod.uid for item in decision.verdicts if item.over}
+        holders = {item.pod.uid for item in decision.verdicts if item.limit_bytes is not None}
+        yield sentences.eviction_suspended(node, decision.brake, len(over), len(holders))
+
+
+def _of_cards(sample: Sample) -> dict[str, str]:
+    return {
+        item.card.uuid: item.trouble.text or "it does not say how much memory is used"
+        for item in sample.cards
+        if item.memory is None or item.processes is None
+    }

@@ -1,0 +1,108 @@
+"""
+PURE. Around an act: the last look before it, in case that what made the pod go is true no longer,
+and what became of it, remembered for the ticks to come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.judge.brakes import recent
+from agent.judge.reason import offended, refused
+from agent.judge.standing import may_go_for_shortage, standing
+from agent.model.decision import Action, Answer
+from agent.model.memory import Evicted
+from gpufence.mode import Mode
+
+if TYPE_CHECKING:
+    from agent.model.decision import ActResult, Verdict
+    from agent.model.memory import Memory
+    from agent.model.pod import PodOnNode
+    from agent.model.policy import Policy
+    from agent.model.use import Observation
+
+
+def objection(verdict: Verdict, observation: Observation, policy: Policy, now: float) -> str:
+    """
+    Return why an act must not be carried out after all; nothing if it must.
+
+    The observation was made after the one that was judged, attributed with that one before it.
+    """
+    pod = observation.pods.by_uid.get(verdict.pod.uid)
+    if pod is None:
+        return "the pod is gone"
+    if not observation.pods.fresh:
+        return "the API server is out of reach"
+    return objection_of_pod(pod, verdict) or _of_use(pod, verdict, observation, policy, now)
+
+
+def objection_of_pod(pod: PodOnNode, verdict: Verdict) -> str:
+    """
+    Return the half of it that the pod alone tells, however newly it was read.
+    """
+    if pod.mode is not Mode.EVICT:
+        return "its mode is not evict any more"
+    if pod.exempt or not pod.enforced:
+        return "it is exempt now"
+    if pod.terminating is not (verdict.action is Action.KILL):
+        return "it is terminating by itself" if pod.terminating else "it is not terminating"
+    return ""
+
+
+def settle(
+    memory: Memory, verdict: Verdict, result: ActResult, policy: Policy, now: float
+) -> Memory:
+    """
+    Remember the answer to one act.
+
+    Accepted counts against the caps and the owner; anything that was asked in vain is not asked
+    again at once. Only a budget's refusal counts towards overriding it.
+    """
+    if result.answer is Answer.CANCELLED:
+        return memory
+    if result.answer is Answer.ACCEPTED:
+        memory = _accepted(memory, verdict, policy, now)
+        if verdict.action is not Action.KILL:
+            return memory
+    past = memory.pods.get(verdict.pod.uid)
+    if past is None:
+        return memory
+    refusals = refused(
+        past.refusals,
+        now,
+        policy,
+        by_budget_while_short=result.answer is Answer.BLOCKED and verdict.short,
+        after=result.after_seconds,
+    )
+    pods = {**memory.pods, verdict.pod.uid: replace(past, refusals=refusals)}
+    return replace(memory, pods=pods)
+
+
+def _of_use(
+    pod: PodOnNode, verdict: Verdict, observation: Observation, policy: Policy, now: float
+) -> str:
+    card = observation.cards.get(verdict.uuid)
+    if card is None or card.listed_at is None or now - card.listed_at > policy.gap_seconds:
+        return "the card cannot be read"
+    use = card.pods.get(pod.uid)
+    if use is None or use.limit_bytes is None or card.mps:
+        return "it holds nothing on the card that counts"
+    use = standing(use, card, policy)
+    if verdict.by_shortage:
+        still_short = use.short_over and may_go_for_shortage(use, card, policy)
+        return "" if still_short else "the card is not short any more"
+    return "" if use.evict_over else "it is not over its limit any more"
+
+
+def _accepted(memory: Memory, verdict: Verdict, policy: Policy, now: float) -> Memory:
+    pod = verdict.pod
+    evicted = (*recent(memory.evicted, now), Evicted(now, pod.namespace))
+    if verdict.action is Action.KILL:
+        return replace(memory, evicted=evicted)
+    return replace(
+        memory,
+        evicted=evicted,
+        terminating={**memory.terminating, pod.uid: memory.terminating.get(pod.uid, now)},
+        offences=offended(memory.offences, pod.lineage, now, policy),
+    )

@@ -1,0 +1,132 @@
+"""
+Acts on threads of their own, so that an API server that takes its time delays nobody's sampling,
+and no eviction on another card.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agent.model.decision import Action, ActResult, Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from agent.model.decision import Verdict
+
+MOST_THREADS: Final = 8
+"""
+More acts at once than the caps per minute let begin by default; each is on cards of its own.
+"""
+_log = logging.getLogger(__name__)
+_END = None
+
+
+class FinishedAct(NamedTuple):
+    """
+    An act, what became of it, and how long that took from the last look on.
+    """
+
+    verdict: Verdict
+    result: ActResult
+    seconds: float
+
+
+class Worker:
+    """
+    Carries acts out, each on a thread, and knows those that are `outstanding`, so that every brake
+    counts them. All but the acting belongs to the thread of the loop.
+
+    Threads are started with the first acts that need them. An act whose turn comes more than
+    `fresh_seconds` after the last look is cancelled: what made the pod go may be true no longer.
+    """
+
+    def __init__(
+        self,
+        carry_out: Callable[[Verdict], ActResult],
+        kill: Callable[[Verdict], ActResult],
+        clock: Callable[[], float],
+        fresh_seconds: float,
+        most_threads: int = MOST_THREADS,
+    ) -> None:
+        self._carry_out = carry_out
+        self._kill = kill
+        self._clock = clock
+        self._fresh_seconds = fresh_seconds
+        self._most_threads = most_threads
+        self._waiting: queue.SimpleQueue[tuple[Verdict, float] | None] = queue.SimpleQueue()
+        self._finished: queue.SimpleQueue[FinishedAct] = queue.SimpleQueue()
+        self._outstanding: list[Verdict] = []
+        self._threads: list[threading.Thread] = []
+
+    def close(self, wait_seconds: float) -> None:
+        """
+        Let the acts that are under way end, if they do so in time, and begin no other.
+        """
+        self._fresh_seconds = -1.0
+        until = time.monotonic() + wait_seconds
+        for _ in self._threads:
+            self._waiting.put(_END)
+        for thread in self._threads:
+            thread.join(max(until - time.monotonic(), 0.0))
+
+    @property
+    def outstanding(self) -> tuple[Verdict, ...]:
+        """
+        Return the acts that are under way, or whose answers have not been fetched.
+        """
+        return tuple(self._outstanding)
+
+    @property
+    def answered(self) -> bool:
+        """
+        Return whether all answers are there to be fetched.
+        """
+        return self._finished.qsize() == len(self._outstanding)
+
+    def take(self, verdicts: Iterable[Verdict]) -> None:
+        """
+        Carry these out, begun in this order.
+        """
+        now = self._clock()
+        for verdict in verdicts:
+            self._outstanding.append(verdict)
+            self._waiting.put((verdict, now))
+        while len(self._threads) < min(len(self._outstanding), self._most_threads):
+            thread = threading.Thread(target=self._work, name="acts", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def finished(self) -> list[FinishedAct]:
+        """
+        Return what has been answered since the last call.
+        """
+        acts = []
+        while not self._finished.empty():
+            act = self._finished.get()
+            acts.append(act)
+            self._outstanding = [item for item in self._outstanding if item is not act.verdict]
+        return acts
+
+    def _work(self) -> None:
+        while (item := self._waiting.get()) is not _END:
+            verdict, looked_at = item
+            result = self._result(verdict, looked_at)
+            self._finished.put(FinishedAct(verdict, result, self._clock() - looked_at))
+
+    def _result(self, verdict: Verdict, looked_at: float) -> ActResult:
+        if self._clock() - looked_at > self._fresh_seconds:
+            return ActResult(Answer.CANCELLED, detail="its turn came too late after the last look")
+        try:
+            if verdict.action is Action.KILL:
+                return self._kill(verdict)
+            return self._carry_out(verdict)
+        except Exception as error:  # noqa: BLE001 - a bug with one pod must not end all acting
+            _log.exception("acting on pod %s/%s failed", verdict.pod.namespace, verdict.pod.name)
+            return ActResult(
+                Answer.FAILED, detail=f"{type(error).__name__} in the agent; see its log"
+            )

@@ -13,9 +13,10 @@ from agent.model.use import CardUse, Observation, PodOnCard, ProcessUse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from agent.model.pod import PodOnNode, PodsOnNode
+    from agent.model.pod import PodsOnNode
     from agent.model.sample import CardSample, ProcessList, Sample
     from agent.model.use import Occupant
+    from gpufence.cards import Card
 
 MPS_SERVER: Final = "nvidia-cuda-mps"  # what the kernel keeps of nvidia-cuda-mps-server
 _NOBODY: Final = ("", "")
@@ -63,7 +64,7 @@ def _card(
     if settled and before is not None and processes == before.processes:
         held, nobodys = before.pods, before.unattributed_bytes
     else:
-        held = _by_pod(sample, processes, pods)
+        held = _by_pod(sample.card, processes, pods)
         nobodys = _total(item for item in processes if not item.pod_uid)
     return CardUse(
         sample.card, sample.memory, listed.listed_at, sample.mps, held, processes, nobodys
@@ -76,7 +77,11 @@ def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> Ca
     """
     known = pods.by_uid
     held = () if before is None else [uid for uid in before.pods if uid in known]
-    unknown = {uid: PodOnCard(known[uid], sample.card, None, None) for uid in held}
+    uuid = sample.card.uuid
+    unknown = {
+        uid: PodOnCard(known[uid], sample.card, known[uid].limit_on(uuid), None, None)
+        for uid in held
+    }
     return CardUse(sample.card, sample.memory, None, sample.mps, unknown, (), None)
 
 
@@ -105,20 +110,15 @@ def _seen(
         if past is not None and settled and past.confirmed and past.occupant is occupant:
             yield past if past.used_bytes == used else past._replace(used_bytes=used)
             continue
-        confirmed = occupant is not None and past is not None and _same(occupant, past.occupant)
+        was = None if past is None else past.occupant
+        # A process may change its name as it likes, but not when it started.
+        confirmed = (
+            occupant is not None
+            and was is not None
+            and (occupant.started_ticks, occupant.owner) == (was.started_ticks, was.owner)
+        )
         uid, container = _whose(occupant, pods, mps=sample.mps)
         yield ProcessUse(pid, used, occupant, uid, container, confirmed)
-
-
-def _same(occupant: Occupant, earlier: Occupant | None) -> bool:
-    """
-    Compare all but the name, which a process may change as it likes.
-    """
-    return occupant is earlier or (
-        earlier is not None
-        and occupant.started_ticks == earlier.started_ticks
-        and occupant.owner == earlier.owner
-    )
 
 
 def _owned(item: ProcessUse, pods: PodsOnNode, *, mps: bool) -> ProcessUse:
@@ -138,27 +138,29 @@ def _whose(occupant: Occupant | None, pods: PodsOnNode, *, mps: bool) -> tuple[s
     return _NOBODY if owner is None else (owner[0].uid, owner[1])
 
 
-def _by_pod(
-    sample: CardSample, processes: Iterable[ProcessUse], pods: PodsOnNode
-) -> dict[str, PodOnCard]:
+def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> dict[str, PodOnCard]:
+    """
+    Add up each pod's processes; one that is unknown makes its pod's use unknown.
+    """
     by_uid: dict[str, list[ProcessUse]] = {}
     for item in processes:
         if item.pod_uid:
             by_uid.setdefault(item.pod_uid, []).append(item)
-    return {uid: _pod(sample, pods.by_uid[uid], items) for uid, items in by_uid.items()}
-
-
-def _pod(sample: CardSample, pod: PodOnNode, items: list[ProcessUse]) -> PodOnCard:
-    used = _total(items)
-    if used is None:
-        return PodOnCard(pod, sample.card, None, None, tuple(items))
-    counted = 0
-    containers: dict[str, int] = {}
-    for item in items:
-        if item.confirmed and item.used_bytes is not None:
-            counted += item.used_bytes
-            containers[item.container] = containers.get(item.container, 0) + item.used_bytes
-    return PodOnCard(pod, sample.card, used, counted, tuple(items), containers)
+    uses: dict[str, PodOnCard] = {}
+    for uid, items in by_uid.items():
+        used, counted = _total(items), 0
+        containers: dict[str, int] = {}
+        for item in items:
+            if item.confirmed and item.used_bytes is not None:
+                counted += item.used_bytes
+                containers[item.container] = containers.get(item.container, 0) + item.used_bytes
+        pod = pods.by_uid[uid]
+        limit = pod.limit_on(card.uuid)
+        if used is None:
+            uses[uid] = PodOnCard(pod, card, limit, None, None, tuple(items))
+        else:
+            uses[uid] = PodOnCard(pod, card, limit, used, counted, tuple(items), containers)
+    return uses
 
 
 def _total(items: Iterable[ProcessUse]) -> int | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent.model.memory import Memory
     from agent.model.pod import PodsOnNode
     from agent.model.policy import Policy
-    from agent.model.use import CardUse, PodOnCard
+    from agent.model.use import CardUse, Observation, PodOnCard
 
 MINUTE = 60.0
 
@@ -29,35 +29,24 @@ class Tick:
     """
     What holds for every pod of one tick.
 
-    `node_brake` stops every eviction; START has its own way of not counting time. `outstanding` are
-    the acts that have not been answered: each counts as an eviction, and its cards are taken.
+    `renewed` are the cards whose list of processes has not been judged before, `evicted` the
+    evictions of the last minute. `node_brake` stops every eviction; START has its own way of not
+    counting time. `outstanding` are the acts that have not been answered.
     """
 
     now: float
     policy: Policy
     memory: Memory
+    renewed: frozenset[str]
     terminating: Mapping[str, float]
+    evicted: tuple[Evicted, ...]
     node_brake: Brake | None
     outstanding: Sequence[Verdict] = ()
 
-    def is_new(self, card: CardUse) -> bool:
-        """
-        Return whether a card's list of processes has not been judged before.
-        """
-        listed = card.listed_at
-        return listed is not None and listed > self.memory.listed.get(card.card.uuid, -1.0)
-
-    def is_fresh(self, card: CardUse) -> bool:
-        """
-        Return whether a list is recent enough to act on.
-        """
-        listed = card.listed_at
-        return listed is not None and self.now - listed <= self.policy.gap_seconds
-
 
 def tick_of(
+    observation: Observation,
     uses: Sequence[PodOnCard],
-    pods: PodsOnNode,
     memory: Memory,
     policy: Policy,
     now: float,
@@ -69,12 +58,24 @@ def tick_of(
     brake = None
     if in_start_pause(memory.started_at, now, policy):
         brake = Brake.START
-    elif not pods.fresh:
+    elif not observation.pods.fresh:
         brake = Brake.STALE_PODS
     elif _too_many_at_once(uses, policy):
         brake = Brake.SUSPENDED
-    terminating = _terminating_since(memory.terminating, pods, now, policy)
-    return Tick(now, policy, memory, terminating, brake, outstanding)
+    return Tick(
+        now=now,
+        policy=policy,
+        memory=memory,
+        renewed=frozenset(
+            uuid
+            for uuid, card in observation.cards.items()
+            if card.listed_at is not None and card.listed_at > memory.listed.get(uuid, -1.0)
+        ),
+        terminating=_terminating_since(memory.terminating, observation.pods, now, policy),
+        evicted=recent(memory.evicted, now),
+        node_brake=brake,
+        outstanding=outstanding,
+    )
 
 
 def brake_of(use: PodOnCard, card: CardUse, tick: Tick) -> Brake | None:
@@ -85,8 +86,7 @@ def brake_of(use: PodOnCard, card: CardUse, tick: Tick) -> Brake | None:
         return tick.node_brake
     if tick.terminating and _holds_up(card, use.pod.uid, tick):
         return Brake.TERMINATING
-    evicted = recent(tick.memory.evicted, tick.now)
-    return _cap_brake(evicted, use.pod.namespace, tick.policy)
+    return _cap_brake(tick.evicted, use.pod.namespace, tick.policy)
 
 
 def chosen(
@@ -99,7 +99,7 @@ def chosen(
     `held` are the cards on which a pod holds memory: going, it frees them all, so that nobody else
     on any of them goes in the same pass, nor before the answer to an act that is under way.
     """
-    evicted = list(recent(tick.memory.evicted, tick.now))
+    evicted = [*tick.evicted]
     evicted += [Evicted(tick.now, item.pod.namespace) for item in tick.outstanding]
     acting = {item.pod.uid for item in tick.outstanding}
     taken = {uuid for uid in acting for uuid in held.get(uid, ())}

@@ -4,26 +4,25 @@ PURE. One tick: what is measured and what is remembered in, what is decided and 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.judge.brakes import brake_of, chosen, recent, tick_of
+from agent.judge.brakes import brake_of, chosen, tick_of
 from agent.judge.reason import hold_seconds, verdict_on, within
 from agent.judge.standing import finding, standing, unattributed
-from agent.judge.time import carried, is_quiet
+from agent.judge.time import carried
 from agent.model.decision import Decision, Outcome, Verdict
-from agent.model.memory import EMPTY, NO_REFUSALS, Memory, PodMemory
+from agent.model.memory import EMPTY, NO_REFUSALS, NO_WATCH, Memory, PodMemory
 from agent.model.use import PodOnCard
+from gpufence.mode import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from agent.judge.brakes import Tick
     from agent.model.memory import Watch
     from agent.model.pod import PodOnNode
     from agent.model.policy import Policy
     from agent.model.use import Observation
-    from gpufence.mode import Mode
 
 
 def judge(
@@ -41,14 +40,13 @@ def judge(
     """
     pods, cards = observation.pods, observation.cards
     uses = _uses(observation, memory, policy)
-    flat = [use for of_pod in uses.values() for use in of_pod]
-    tick = tick_of(flat, pods, memory, policy, now, outstanding)
+    everyone = [use for of_pod in uses.values() for use in of_pod]
+    tick = tick_of(observation, everyone, memory, policy, now, outstanding)
     verdicts: list[Verdict] = []
     remembered: dict[str, PodMemory] = {}
     for uid, pod in pods.by_uid.items():
         if pod.mode is not None:
-            past = _past(memory.pods.get(uid), pod.mode)
-            of_pod, remembered[uid] = _judge_pod(pod, past, uses.get(uid, ()), observation, tick)
+            of_pod, remembered[uid] = _judge_pod(pod, uses.get(uid, ()), observation, tick)
             verdicts += of_pod
     held = {uid: {use.card.uuid for use in of_pod} for uid, of_pod in uses.items()}
     verdicts, acts = chosen(verdicts, held, tick)
@@ -56,20 +54,24 @@ def judge(
         uuid: unattributed(memory.unattributed.get(uuid, EMPTY), card, tick)
         for uuid, card in cards.items()
     }
+    counting = {uuid for item in remembered.values() for uuid in item.watches}
+    unlisted = {uuid for uuid, card in cards.items() if card.listed_at is None}
     decision = Decision(
         at=now,
         verdicts=tuple(verdicts),
         acts=tuple(acts),
         brake=tick.node_brake,
-        suspects=frozenset(_suspects(observation, remembered)),
+        suspects=frozenset(counting | unlisted),
         findings={uuid: finding(card, nobodys[uuid], pods, policy) for uuid, card in cards.items()},
     )
+    listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards}
+    listed.update((uuid, cards[uuid].listed_at or 0.0) for uuid in tick.renewed)
     return decision, Memory(
         started_at=memory.started_at,
         pods=remembered,
-        listed=_listed(observation, memory),
+        listed=listed,
         terminating=tick.terminating,
-        evicted=recent(memory.evicted, now),
+        evicted=tick.evicted,
         offences=memory.offences,
         unattributed={uuid: bucket for uuid, bucket in nobodys.items() if bucket is not EMPTY},
     )
@@ -96,32 +98,24 @@ def _uses(observation: Observation, memory: Memory, policy: Policy) -> dict[str,
         for uuid in past.watches:
             if uuid in cards and uid not in cards[uuid].pods:
                 nothing = None if cards[uuid].listed_at is None else 0
-                left = PodOnCard(pod, cards[uuid].card, nothing, nothing)
+                left = PodOnCard(pod, cards[uuid].card, pod.limit_on(uuid), nothing, nothing)
                 uses.setdefault(uid, []).append(standing(left, cards[uuid], policy))
                 uses[uid].sort(key=lambda use: use.card.uuid)
     return uses
 
 
-def _past(past: PodMemory | None, mode: Mode) -> PodMemory:
-    """
-    Return what is remembered; any rise in mode starts every count of time from zero.
-    """
-    if past is None or past.mode < mode:
-        return PodMemory(mode)
-    return past if past.mode is mode else replace(past, mode=mode)
-
-
 def _judge_pod(
-    pod: PodOnNode,
-    past: PodMemory,
-    uses: Sequence[PodOnCard],
-    observation: Observation,
-    tick: Tick,
+    pod: PodOnNode, uses: Sequence[PodOnCard], observation: Observation, tick: Tick
 ) -> tuple[list[Verdict], PodMemory]:
-    if not uses:
-        return [Verdict(pod, Outcome.IDLE)], _remembered(past, past.first_seen_at, {})
+    """
+    Judge a pod on each card, and remember it; any rise in mode starts every count from zero.
+    """
+    mode = pod.mode or Mode.OBSERVE
+    past = tick.memory.pods.get(pod.uid)
+    if past is None or past.mode < mode:
+        past = PodMemory(mode)
     first_seen_at = _first_seen(past, uses, observation)
-    verdicts: list[Verdict] = []
+    verdicts: list[Verdict] = [] if uses else [Verdict(pod, Outcome.IDLE)]
     watches: dict[str, Watch] = {}
     for use in uses:
         uuid = use.card.uuid
@@ -131,29 +125,22 @@ def _judge_pod(
             verdicts.append(within(use, tick))
         else:
             card = observation.cards[uuid]
+            since = tick.now if first_seen_at is None else first_seen_at
             known = use._replace(
-                first_seen_at=tick.now if first_seen_at is None else first_seen_at,
-                hold_seconds=_hold(pod, tick),
+                grace_ends_at=since + tick.policy.grace_seconds,
+                hold_seconds=hold_seconds(pod, tick),
                 refusals=past.refusals,
                 brake=brake_of(use, card, tick),
             )
             watch = carried(past.watches.get(uuid), known, card, tick)
             verdicts.append(verdict_on(known._replace(watch=watch), card, tick))
-            if not is_quiet(watch):
+            if watch is not NO_WATCH:
                 watches[uuid] = watch
-    return verdicts, _remembered(past, first_seen_at, watches)
-
-
-def _remembered(
-    past: PodMemory, first_seen_at: float | None, watches: Mapping[str, Watch]
-) -> PodMemory:
-    """
-    Keep what a pod has done; refusals are forgotten once nothing is held against it any more.
-    """
-    if not watches and not past.watches and first_seen_at == past.first_seen_at:
-        return past
+    if (watches, first_seen_at, mode) == (past.watches, past.first_seen_at, past.mode):
+        return verdicts, past
+    # Refusals are forgotten once nothing is held against a pod any more.
     refusals = past.refusals if watches else NO_REFUSALS
-    return PodMemory(past.mode, first_seen_at, refusals, watches)
+    return verdicts, PodMemory(mode, first_seen_at, refusals, watches)
 
 
 def _first_seen(
@@ -166,34 +153,3 @@ def _first_seen(
         return past.first_seen_at
     times = (observation.cards[use.card.uuid].listed_at for use in uses if use.processes)
     return min((listed for listed in times if listed is not None), default=None)
-
-
-def _hold(pod: PodOnNode, tick: Tick) -> float:
-    """
-    Return the time over that makes a pod due; its own eviction must not make it harmless again.
-    """
-    if pod.uid in tick.terminating:
-        return tick.policy.hold_seconds
-    return hold_seconds(tick.memory.offences, pod.lineage, tick.now, tick.policy)
-
-
-def _suspects(observation: Observation, remembered: Mapping[str, PodMemory]) -> Iterator[str]:
-    """
-    Yield the cards whose processes the next sample must list: where time is being counted, and
-    where the list is unknown.
-    """
-    yield from (uuid for uuid, card in observation.cards.items() if card.listed_at is None)
-    for pod in remembered.values():
-        yield from pod.watches
-
-
-def _listed(observation: Observation, memory: Memory) -> dict[str, float]:
-    """
-    Remember the latest list of each card.
-    """
-    latest: dict[str, float] = {}
-    for uuid, card in observation.cards.items():
-        times = [at for at in (card.listed_at, memory.listed.get(uuid)) if at is not None]
-        if times:
-            latest[uuid] = max(times)
-    return latest

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agent.judge.standing import containers_over, ineffective_caps, may_go_for_shortage
-from agent.judge.time import in_grace, is_due
+from agent.judge.time import is_due
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.memory import Offence, Refusals
 from agent.model.policy import Budgets, EvictWhen
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from agent.judge.brakes import Tick
     from agent.model.memory import Lineage
+    from agent.model.pod import PodOnNode
     from agent.model.policy import Policy
     from agent.model.use import CardUse, PodOnCard
 
@@ -56,25 +57,26 @@ def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
         is_due(use.watch.hold, use.hold_seconds)
         and use.pod.injected
         and policy.evict_when is EvictWhen.ALWAYS
-        and not in_grace(use.first_seen_at, tick.now, policy)
+        and tick.now >= use.grace_ends_at
     )
     if by_shortage or by_hold:
         return _now(verdict._replace(by_shortage=by_shortage), use, tick)
     return _not_yet(verdict, use, tick, may_cure=may_cure)
 
 
-def hold_seconds(
-    offences: Mapping[Lineage, Offence], lineage: Lineage, now: float, policy: Policy
-) -> float:
+def hold_seconds(pod: PodOnNode, tick: Tick) -> float:
     """
-    Return how long a pod of this lineage must be over its limit.
+    Return how long a pod must be over its limit; its own eviction must not make it harmless again.
 
     Eviction does not cure a workload that is too big for its limit: its next pod is back in a
     minute. Each time it gets longer to be noticed by a person, and the node less churn.
     """
-    offence = offences.get(lineage)
+    policy = tick.policy
     ladder = policy.repeated_hold_seconds
-    if offence is None or not ladder or now - offence.at > policy.repeated_memory_seconds:
+    offence = tick.memory.offences.get(pod.lineage)
+    if offence is None or not ladder or pod.uid in tick.terminating:
+        return policy.hold_seconds
+    if tick.now - offence.at > policy.repeated_memory_seconds:
         return policy.hold_seconds
     return max(ladder[min(offence.count, len(ladder)) - 1], policy.hold_seconds)
 
@@ -130,8 +132,9 @@ def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
         return Outcome.NOT_ENFORCED
     if card.mps:
         return Outcome.MPS
-    renewed = tick.is_new(card) and tick.is_fresh(card)
-    return None if renewed else Outcome.NOT_RENEWED
+    at = card.listed_at if card.card.uuid in tick.renewed else None
+    fresh = at is not None and tick.now - at <= tick.policy.gap_seconds
+    return None if fresh else Outcome.NOT_RENEWED
 
 
 def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, may_cure: bool) -> Verdict:
@@ -147,8 +150,8 @@ def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, may_cure: bool) ->
     if policy.evict_when is EvictWhen.SHORT:
         return verdict._replace(outcome=Outcome.ONLY_WHEN_SHORT)
     missing = max(use.hold_seconds - use.watch.hold.level_seconds, 0.0)
-    if in_grace(use.first_seen_at, tick.now, policy):
-        rest = use.first_seen_at + policy.grace_seconds - tick.now
+    if tick.now < use.grace_ends_at:
+        rest = use.grace_ends_at - tick.now
         return verdict._replace(outcome=Outcome.GRACE, due_seconds=rest + missing)
     return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing)
 

@@ -101,7 +101,7 @@ def unattributed(past: Bucket, card: CardUse, tick: Tick) -> Bucket:
     """
     if card.listed_at is None:
         return pause(past)
-    if not tick.is_new(card):
+    if card.card.uuid not in tick.renewed:
         return past
     policy = tick.policy
     held = card.unattributed_bytes

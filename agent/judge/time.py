@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.model.memory import EMPTY, Bucket, Watch
+from agent.model.memory import EMPTY, NO_WATCH, Bucket, Watch
 
 if TYPE_CHECKING:
     from agent.judge.brakes import Tick
@@ -38,7 +38,13 @@ def pour(bucket: Bucket, rules: Pour, *, over: bool | None) -> Bucket:
     """
     Carry a bucket on to a sample that says `over`, None where it says nothing certain.
     """
-    level = _level(bucket, rules)
+    seconds = rules.at - bucket.at
+    level = min(bucket.level_seconds, rules.cap_seconds)
+    if not rules.frozen and bucket.over is not None and 0.0 < seconds <= rules.gap_seconds:
+        if bucket.over:
+            level = min(level + seconds, rules.cap_seconds)
+        else:
+            level = max(level - seconds * _DRAIN, 0.0)
     if not level and over is False:
         return EMPTY
     since = rules.at if over and bucket.since is None else bucket.since
@@ -68,67 +74,31 @@ def in_start_pause(started_at: float, at: float, policy: Policy) -> bool:
     return at < started_at + policy.start_pause_seconds
 
 
-def in_grace(first_seen_at: float, at: float, policy: Policy) -> bool:
-    """
-    Return whether `at` lies in the start-up grace of a pod first seen then.
-
-    It ends once for the pod: what restarts in it has had its grace.
-    """
-    return at < first_seen_at + policy.grace_seconds
-
-
 def carried(past: Watch | None, use: PodOnCard, card: CardUse, tick: Tick) -> Watch:
     """
-    Return the watch of a pod on a card after this sample; `use` has its hold and its brake.
+    Return the watch of a pod on a card after this sample, NO_WATCH where nothing is counted any
+    more; `use` has its grace, its hold and its brake.
 
     A limit that was lowered starts from zero: nobody was over it before it was there.
     """
     limit = use.limit_bytes or 0
     if past is None or limit < past.limit_bytes:
         past = Watch(limit)
-    if card.listed_at is None:
-        return Watch(limit, pause(past.report), pause(past.hold), pause(past.short))
-    if not tick.is_new(card):
-        return Watch(limit, past.report, past.hold, past.short)
-    at, policy = card.listed_at, tick.policy
-    report = Pour(at, policy.hold_seconds, policy.gap_seconds)
-    spared = in_grace(use.first_seen_at, past.hold.at, policy)
-    hold = Pour(
-        at,
-        use.hold_seconds,
-        policy.gap_seconds,
-        frozen=spared or _is_frozen(past.hold, use, tick),
-    )
-    short = Pour(
-        at, policy.short_hold_seconds, policy.gap_seconds, frozen=_is_frozen(past.short, use, tick)
-    )
-    return Watch(
-        limit_bytes=limit,
-        report=pour(past.report, report, over=use.report_over),
-        hold=pour(past.hold, hold, over=use.evict_over),
-        short=pour(past.short, short, over=use.short_over),
-    )
-
-
-def is_quiet(watch: Watch) -> bool:
-    """
-    Return whether nothing is being counted.
-    """
-    return watch.report is EMPTY and watch.hold is EMPTY and watch.short is EMPTY
-
-
-def _is_frozen(bucket: Bucket, use: PodOnCard, tick: Tick) -> bool:
-    """
-    Return whether a brake takes the time out, by where the time to be added begins.
-    """
-    return use.brake is not None or in_start_pause(tick.memory.started_at, bucket.at, tick.policy)
-
-
-def _level(bucket: Bucket, rules: Pour) -> float:
-    seconds = rules.at - bucket.at
-    level = min(bucket.level_seconds, rules.cap_seconds)
-    if rules.frozen or bucket.over is None or not 0.0 < seconds <= rules.gap_seconds:
-        return level
-    if bucket.over:
-        return min(level + seconds, rules.cap_seconds)
-    return max(level - seconds * _DRAIN, 0.0)
+    report, hold, short = past.report, past.hold, past.short
+    at, policy, braked = card.listed_at, tick.policy, use.brake is not None
+    if at is None:
+        report, hold, short = pause(report), pause(hold), pause(short)
+    elif card.card.uuid in tick.renewed:
+        # What a brake, the start or the grace takes out goes by where the time begins.
+        started_at, gap = tick.memory.started_at, policy.gap_seconds
+        spare_hold = braked or hold.at < use.grace_ends_at
+        spare_hold = spare_hold or in_start_pause(started_at, hold.at, policy)
+        spare_short = braked or in_start_pause(started_at, short.at, policy)
+        report = pour(report, Pour(at, policy.hold_seconds, gap), over=use.report_over)
+        hold = pour(hold, Pour(at, use.hold_seconds, gap, spare_hold), over=use.evict_over)
+        short = pour(
+            short, Pour(at, policy.short_hold_seconds, gap, spare_short), over=use.short_over
+        )
+    if report is EMPTY and hold is EMPTY and short is EMPTY:
+        return NO_WATCH
+    return Watch(limit, report, hold, short)

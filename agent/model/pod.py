@@ -76,6 +76,13 @@ class PodOnNode:
     grace_seconds: int = 30
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    def limit_on(self, uuid: str) -> int | None:
+        """
+        Return what the pod may hold on a card; None where nothing says so.
+        """
+        limit = self.limits.get(uuid)
+        return None if limit is None else limit.limit_bytes
+
     @property
     def of_job(self) -> bool:
         return self.controller is not None and self.controller.kind == JOB

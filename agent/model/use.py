@@ -63,8 +63,9 @@ class PodOnCard(NamedTuple):
     """
     One pod on one card in one tick: a value that is filled in on its way.
 
-    Attribution fills in what it holds there: `used_bytes` by every process, `counted_bytes` by
-    confirmed ones. The truth lies between the two; both are None where any part is unknown.
+    Attribution fills in its limit, if there is one, and what it holds: `used_bytes` by every
+    process, `counted_bytes` by confirmed ones. The truth lies between the two; both are None where
+    any part is unknown.
 
     `judge.standing` fills in whether it is over each threshold of its limit, None where that is not
     certain; `short_over` is over the threshold of a short card, on a card that is `short`.
@@ -74,6 +75,7 @@ class PodOnCard(NamedTuple):
 
     pod: PodOnNode
     card: Card
+    limit_bytes: int | None
     used_bytes: int | None
     counted_bytes: int | None
     processes: tuple[ProcessUse, ...] = ()
@@ -82,19 +84,11 @@ class PodOnCard(NamedTuple):
     evict_over: bool | None = False
     short_over: bool | None = False
     short: bool = False
-    first_seen_at: float = 0.0
+    grace_ends_at: float = 0.0
     hold_seconds: float = 0.0
     watch: Watch = NO_WATCH
     refusals: Refusals = NO_REFUSALS
     brake: Brake | None = None
-
-    @property
-    def limit_bytes(self) -> int | None:
-        """
-        Return what the pod may hold on this card; None where nothing says so.
-        """
-        limit = self.pod.limits.get(self.card.uuid)
-        return None if limit is None else limit.limit_bytes
 
     @property
     def allowance_bytes(self) -> int | None:
@@ -112,10 +106,9 @@ class PodOnCard(NamedTuple):
         """
         Return what the pod holds above its limit for certain.
         """
-        limit_bytes = self.limit_bytes
-        if self.counted_bytes is None or limit_bytes is None:
+        if self.counted_bytes is None or self.limit_bytes is None:
             return 0
-        return max(self.counted_bytes - limit_bytes, 0)
+        return max(self.counted_bytes - self.limit_bytes, 0)
 
 
 @dataclass(frozen=True, slots=True)

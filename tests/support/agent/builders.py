@@ -67,7 +67,8 @@ def on_card(item: PodOnNode, used: int | None, *processes: ProcessUse, **more: A
     """
     Build a pod that holds so much on the first card, all of it confirmed.
     """
-    return PodOnCard(item, CARDS[0], used, used, processes, **more)
+    limit = item.limit_on(CARDS[0].uuid)
+    return PodOnCard(item, CARDS[0], limit, used, used, processes, **more)
 
 
 def memory(used: int = 0, *, total: int = T4_BYTES) -> CardMemory:

@@ -4,22 +4,27 @@ Whose memory is whose.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from agent.attribute import MPS_SERVER
 from agent.model.pod import pods_on_node
 from agent.model.sample import GpuProcess, merged
-from agent.model.use import PodOnCard
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import (
     CARDS,
     card_sample,
     container_id,
     occupant,
+    on_card,
     pod,
     process_of,
     uses,
 )
+
+if TYPE_CHECKING:
+    from agent.model.use import PodOnCard
 
 UUID = CARDS[0].uuid
 A = pod("a")
@@ -106,7 +111,7 @@ def test_missing_list_makes_use_unknown() -> None:
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1).cards[UUID]
 
-    assert {A.uid: PodOnCard(A, CARDS[0], None, None)} == gap.pods
+    assert {A.uid: on_card(A, None)} == gap.pods
     assert (None, None) == (gap.unattributed_bytes, gap.unlisted_bytes)
 
 

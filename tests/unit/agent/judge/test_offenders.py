@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.judge.reason import MOST_REMEMBERED, hold_seconds, offended
+from agent.judge.reason import MOST_REMEMBERED, offended
 from agent.model.policy import Policy
 from tests.support.agent.builders import controller, pod
 from tests.support.agent.world import Act
@@ -50,9 +50,30 @@ def test_repeat_offender_on_a_short_card() -> None:
     assert [Act(3, "a")] == world.run(10)
 
 
-def test_offences_are_forgotten() -> None:
+@pytest.mark.parametrize(
+    ("ladder", "since", "expected"),
+    [
+        ((60.0,), Policy().repeated_memory_seconds, 60),
+        ((60.0,), Policy().repeated_memory_seconds + 1, 30),
+        ((), 60.0, 30),
+    ],
+)
+def test_offences_are_forgotten(ladder: tuple[float, ...], since: float, expected: int) -> None:
     """
-    After a day an owner is like any other, and what is remembered stays bounded.
+    After a day, or without longer holds at all, an owner is like any other.
+    """
+    world = settled(policy=Policy(repeated_hold_seconds=ladder))
+    world.memory = replace(world.memory, offences=offended({}, pod().lineage, -since, world.policy))
+    world.hold("a", OVER)
+    world.run(1)
+    assert world.decision is not None
+
+    assert expected == world.decision.verdicts[0].due_seconds
+
+
+def test_what_is_remembered_of_owners_stays_bounded() -> None:
+    """
+    An eviction too old to matter is dropped with the next one, and the oldest when there are many.
     """
     policy = Policy()
     old = offended({}, ("n", "Pod", "old"), 0.0, policy)
@@ -61,17 +82,6 @@ def test_offences_are_forgotten() -> None:
     for number in range(MOST_REMEMBERED + 1):
         many = offended(many, ("n", "Pod", f"p{number}"), float(number), policy)
 
-    assert 30 == hold_seconds(old, ("n", "Pod", "old"), later, policy)
     assert [("n", "Pod", "next")] == list(offended(old, ("n", "Pod", "next"), later, policy))
     assert MOST_REMEMBERED == len(many)
     assert ("n", "Pod", "old") not in many
-
-
-def test_no_ladder() -> None:
-    """
-    Without longer holds every time is the first.
-    """
-    policy = Policy(repeated_hold_seconds=())
-    before = offended({}, ("n", "Pod", "a"), 0.0, policy)
-
-    assert 30 == hold_seconds(before, ("n", "Pod", "a"), 1.0, policy)

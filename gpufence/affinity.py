@@ -7,7 +7,6 @@ is the smallest over all of them.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from gpufence.shape import Object, as_list, as_object, as_text, objects
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpufence.pods import Pod
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,63}")
+_MOST_DIGITS = 63
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -90,5 +89,8 @@ def _compared(value: str | None, bounds: list[str]) -> int:
 
 
 def _whole(text: str) -> int | None:
-    number = int(text) if _WHOLE.fullmatch(text) else None
-    return number if number is not None and -(2**63) <= number < 2**63 else None
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

@@ -6,23 +6,21 @@ from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpufence import names
-from gpufence.errors import InvalidError, Problem, annotation_problem
+from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import MIB, read_bytes
 from gpufence.shape import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-T = TypeVar("T")
-D = TypeVar("D")
+    from collections.abc import Callable, Iterable, Mapping
 
 MOST_PROCESSES = 1024
 
 _POD_KEYS = frozenset((*names.USER_KEYS, *names.WRITTEN_KEYS))
 _WORKING_KEYS = f"those that do: {', '.join(names.USER_KEYS)}"
+_SWITCH = ("enabled", "disabled")
 
 
 class Headroom(StrEnum):
@@ -36,7 +34,7 @@ class Headroom(StrEnum):
 
 class PodOptions(NamedTuple):
     """
-    A pod's own words.
+    What a pod's annotations ask for.
 
     `unreadable` are values nobody can act on, refused in evict; `notes` are keys that do nothing.
     """
@@ -53,13 +51,20 @@ class PodOptions(NamedTuple):
     unreadable: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
 
+    @property
+    def grants_memory(self) -> bool:
+        """
+        Return whether the pod names an amount itself, as a whole or for some container.
+        """
+        return self.memory_bytes is not None or bool(self.memory_of)
+
 
 _NO_OPTIONS = PodOptions()
 
 
 class NamespaceOptions(NamedTuple):
     """
-    A namespace's words about the pods in it.
+    What a namespace's annotations say about the pods in it.
     """
 
     max_memory_bytes: int | None = None
@@ -71,42 +76,34 @@ def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str])
     """
     Read the annotations of a pod whose containers are known by name.
     """
-    if not any(key.startswith(names.PREFIX) for key in annotations):
+    own = {key: text for key, text in annotations.items() if key.startswith(names.PREFIX)}
+    if not own:
         return _NO_OPTIONS
-    read = _Annotations(annotations)
-    memory_of, notes = _memory_of(read, containers)
-    return PodOptions(
-        memory_bytes=read.value(names.MEMORY, read_memory, None),
-        memory_of=memory_of,
-        processes=read.value(names.PROCESSES_PER_CARD, _processes, 1),
-        headroom=Headroom(read.choice(names.HEADROOM, tuple(Headroom), Headroom.FACTOR)),
-        python_hook=read.choice(names.PYTHON_HOOK, ("enabled", "disabled")) == "enabled",
-        args=read.choice(names.ARGS, ("enabled", "disabled")) == "enabled",
-        growth=read.choice(names.GROWTH, ("enabled", "disabled")) == "enabled",
-        inject=read.choice(names.INJECT, ("enabled", "disabled")) != "disabled",
-        framework=annotations.get(names.FRAMEWORK, ""),
-        unreadable=tuple(read.problems),
-        notes=(*notes, *_unknown(annotations)),
-    )
+    problems: list[Problem] = []
+    memory_of, notes = _read_memory_of(own, containers, problems)
+    values = _read_values(own, _POD_OPTIONS, problems)
+    notes += [
+        Problem(key, own[key], "is for a key that does nothing on a pod", _WORKING_KEYS)
+        for key in sorted(own.keys() - _POD_KEYS)
+        if not _container_of(key)
+    ]
+    return PodOptions(memory_of=memory_of, unreadable=tuple(problems), notes=tuple(notes), **values)
 
 
 def read_namespace_options(annotations: Mapping[str, str]) -> NamespaceOptions:
     """
     Read what a namespace's annotations say about all of its pods.
     """
-    read = _Annotations(annotations)
-    return NamespaceOptions(
-        max_memory_bytes=read.value(names.MAX_MEMORY, read_memory, None),
-        implied_limits=read.choice(names.IMPLIED_LIMITS, ("enabled", "disabled")) == "enabled",
-        unreadable=tuple(read.problems),
-    )
+    problems: list[Problem] = []
+    values = _read_values(annotations, _NAMESPACE_OPTIONS, problems)
+    return NamespaceOptions(unreadable=tuple(problems), **values)
 
 
 def defaults_from(
     namespace: Mapping[str, str], pod: Mapping[str, str], containers: frozenset[str]
 ) -> dict[str, str]:
     """
-    Return the namespace's words that hold for a pod because the pod does not say otherwise.
+    Return the namespace's annotations that hold for a pod because the pod does not say otherwise.
 
     A pod that sets its own memory in any form takes none of the namespace's amounts.
     """
@@ -122,77 +119,118 @@ def defaults_from(
     }
 
 
-def read_memory(text: str, field_name: str) -> int:
+def read_memory(text: str, field: str) -> int:
     """
     Read an amount a person wrote for GPU memory: at least 1 MiB.
     """
-    amount = read_bytes(text, field_name)
+    amount = read_bytes(text, field)
     if amount >= MIB:
         return amount
     raise InvalidError(
-        Problem(field_name, text, "is under 1 MiB", "write an amount with its unit, such as 6Gi")
+        Problem(field, text, "is under 1 MiB", "write an amount with its unit, such as 6Gi")
     )
 
 
-def _processes(text: str, field_name: str) -> int:
-    return whole_number(text, field_name, most=MOST_PROCESSES)
+def _read_values(
+    annotations: Mapping[str, str], options: Iterable[_Option], problems: list[Problem]
+) -> dict[str, Any]:
+    """
+    Read the options that are there; what is wrong goes to `problems`, and its default holds.
+    """
+    values = {}
+    for option in options:
+        text = annotations.get(option.key)
+        if text is not None:
+            value = _read_value(option.key, text, option.read, problems)
+            if value is not None:
+                values[option.name] = value
+    return values
+
+
+def _read_memory_of(
+    own: Mapping[str, str], containers: frozenset[str], problems: list[Problem]
+) -> tuple[dict[str, int], list[Problem]]:
+    """
+    Read the amounts of single containers; one for a container that is not there is only noted.
+    """
+    amounts: dict[str, int] = {}
+    notes: list[Problem] = []
+    for key in sorted([key for key in own if key.startswith(names.MEMORY_OF_CONTAINER)]):
+        container = _container_of(key)
+        if container in containers:
+            amount = _read_value(key, own[key], read_memory, problems)
+            if amount is not None:
+                amounts[container] = amount
+        elif container:
+            remedy = f"end the key with one of {', '.join(sorted(containers))}"
+            notes.append(Problem(key, own[key], "is for a container the pod does not have", remedy))
+    return amounts, notes
+
+
+def _read_value(
+    key: str, text: str, read: Callable[[str, str], Any], problems: list[Problem]
+) -> Any:  # noqa: ANN401 - whatever the option is
+    try:
+        return read(text, f"metadata.annotations[{key}]")
+    except InvalidError as error:
+        problems.append(error.problem._replace(key=key))
+        return None
 
 
 def _container_of(key: str) -> str | None:
+    """
+    Return the container that a key is for.
+    """
     if key.startswith(names.MEMORY_OF_CONTAINER):
         return key.removeprefix(names.MEMORY_OF_CONTAINER) or None
     return None
 
 
-def _memory_of(
-    read: _Annotations, containers: frozenset[str]
-) -> tuple[dict[str, int], list[Problem]]:
-    amounts: dict[str, int] = {}
-    notes: list[Problem] = []
-    for key, text in sorted(read.annotations.items()):
-        container = _container_of(key)
-        if container in containers:
-            amount = read.value(key, read_memory, None)
-            if amount is not None:
-                amounts[container] = amount
-        elif container:
-            remedy = f"end the key with one of {', '.join(sorted(containers))}"
-            notes.append(Problem(key, text, "is for a container the pod does not have", remedy))
-    return amounts, notes
+def _processes(text: str, field: str) -> int:
+    return whole_number(text, field, most=MOST_PROCESSES)
 
 
-def _unknown(annotations: Mapping[str, str]) -> list[Problem]:
-    return [
-        Problem(key, text, "is for a key that does nothing on a pod", _WORKING_KEYS)
-        for key, text in sorted(annotations.items())
-        if key.startswith(names.PREFIX) and key not in _POD_KEYS and not _container_of(key)
-    ]
+def _headroom(text: str, field: str) -> Headroom:
+    return Headroom(_choice(text, field, tuple(Headroom)))
 
 
-class _Annotations:
-    """
-    Reads annotation by annotation and keeps what was wrong.
-    """
+def _enabled(text: str, field: str) -> bool:
+    return bool(text) and _choice(text, field, _SWITCH) == "enabled"
 
-    def __init__(self, annotations: Mapping[str, str]) -> None:
-        self.annotations = annotations
-        self.problems: list[Problem] = []
 
-    def value(self, key: str, parse: Callable[[str, str], T], default: D) -> T | D:
-        text = self.annotations.get(key)
-        if text is None:
-            return default
-        try:
-            return parse(text, f"metadata.annotations[{key}]")
-        except InvalidError as error:
-            self.problems.append(error.problem._replace(key=key))
-            return default
+def _not_disabled(text: str, field: str) -> bool:
+    return not text or _choice(text, field, _SWITCH) != "disabled"
 
-    def choice(self, key: str, choices: tuple[str, ...], default: str = "") -> str:
-        text = self.annotations.get(key, default)
-        if text == default or text in choices:
-            return text
-        self.problems.append(
-            annotation_problem(key, text, "is not a choice", f"write one of {', '.join(choices)}")
-        )
-        return default
+
+def _text(text: str, _: str) -> str:
+    return text
+
+
+def _choice(text: str, field: str, choices: tuple[str, ...]) -> str:
+    if text in choices:
+        return text
+    raise InvalidError(
+        Problem(field, text, "is not a choice", f"write one of {', '.join(choices)}")
+    )
+
+
+class _Option(NamedTuple):
+    key: str
+    name: str
+    read: Callable[[str, str], Any]
+
+
+_POD_OPTIONS = (
+    _Option(names.MEMORY, "memory_bytes", read_memory),
+    _Option(names.PROCESSES_PER_CARD, "processes", _processes),
+    _Option(names.HEADROOM, "headroom", _headroom),
+    _Option(names.PYTHON_HOOK, "python_hook", _enabled),
+    _Option(names.ARGS, "args", _enabled),
+    _Option(names.GROWTH, "growth", _enabled),
+    _Option(names.INJECT, "inject", _not_disabled),
+    _Option(names.FRAMEWORK, "framework", _text),
+)
+_NAMESPACE_OPTIONS = (
+    _Option(names.MAX_MEMORY, "max_memory_bytes", read_memory),
+    _Option(names.IMPLIED_LIMITS, "implied_limits", _enabled),
+)

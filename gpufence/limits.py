@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.dialects import (
-    Amount,
     Declared,
     Sum,
     Undeclared,
@@ -21,11 +20,11 @@ from gpufence.dialects import (
 )
 from gpufence.dialects.annotation import by_annotation
 from gpufence.errors import annotation_problem
-from gpufence.pods import Kind
+from gpufence.pods import ContainerKind
 from gpufence.quantity import MIB, write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.candidates import CandidateCard
@@ -67,12 +66,12 @@ def read_limits(
     """
     Work out a pod's limits from what it declares, what its annotations say and what card it gets.
     """
-    said = read_declaration(pod, card.units)
-    return limits_on(said, pod, options, namespace, card.memory_bytes)
+    declaration = read_declaration(pod, card.units)
+    return limits_on(declaration, pod, options, namespace, card.memory_bytes)
 
 
 def limits_on(
-    said: Declared | Undeclared | Unreadable,
+    declaration: Declared | Undeclared | Unreadable,
     pod: Pod,
     options: PodOptions,
     namespace: NamespaceOptions,
@@ -81,62 +80,61 @@ def limits_on(
     """
     Work out the limits of a declaration on one card: for those who compare cards of equal units.
     """
-    if isinstance(said, Unreadable):
-        return said
-    granted = options.memory_bytes is not None or bool(options.memory_of)
-    broken = [problem for problem in options.unreadable if problem.key.startswith(names.MEMORY)]
-    if isinstance(said, Undeclared):
-        if broken and not granted:
+    if isinstance(declaration, Unreadable):
+        return declaration
+    if isinstance(declaration, Undeclared) or declaration.implied:
+        broken = [each for each in options.unreadable if each.key.startswith(names.MEMORY)]
+        if broken and not options.grants_memory:
             return Unreadable(broken[0])
-        if not granted or not pod.containers:
-            return said
-        said = by_annotation(pod, options)
-    elif said.implied and broken and not granted:
-        return Unreadable(broken[0])
-    parts = _parts(pod, options, said, card_bytes, granted=granted)
+    if isinstance(declaration, Undeclared):
+        if not options.grants_memory or not pod.containers:
+            return declaration
+        declaration = by_annotation(pod, options)
+    parts = _parts(declaration, pod, options, card_bytes)
     if isinstance(parts, Unreadable):
         return parts
-    return _fit(pod, said, parts, options, namespace)
+    return _limits(declaration, pod, parts, options, namespace)
 
 
 def _parts(
-    pod: Pod, options: PodOptions, said: Declared, card_bytes: int | None, *, granted: bool
+    declared: Declared, pod: Pod, options: PodOptions, card_bytes: int | None
 ) -> dict[str, int | None] | Unreadable:
     """
     Give each container the smallest of what it declares, its own key and its share of the pod's.
+
+    An amount that nobody wrote does not count beside one that somebody wrote.
     """
-    claims = {claim.container: claim.amount for claim in said.claims}
-    phases = [[item.name for item in phase if item.name in claims] for phase in pod.phases]
-    shares = _shares(options, phases) if options.memory_bytes is not None else {}
-    if isinstance(shares, Unreadable):
-        return shares
+    granted = options.memory_of
+    if options.memory_bytes is not None:
+        shares = _shares(declared, pod, options)
+        if isinstance(shares, Unreadable):
+            return shares
+        granted = {**shares, **granted}
+    replaced = declared.implied and options.grants_memory
     parts: dict[str, int | None] = {}
-    for name, amount in claims.items():
-        word = options.memory_of.get(name, shares.get(name))
-        if granted and said.implied and word is None:
-            return _without_amount(name)
-        parts[name] = _smaller(amount, word, card_bytes, implied=granted and said.implied)
+    for container, amount, _ in declared.claims:
+        part = granted.get(container)
+        if not replaced:
+            part = _least(amount.on_card(card_bytes), part)
+            parts[container] = 1 if part == 0 else part
+        elif part is not None:
+            parts[container] = part
+        else:
+            return _without_amount(container)
     return parts
 
 
-def _smaller(
-    amount: Amount, word: int | None, card_bytes: int | None, *, implied: bool
-) -> int | None:
-    if implied:
-        return word
-    known = [value for value in (amount.on_card(card_bytes), word) if value is not None]
-    return max(min(known), 1) if known else None
-
-
-def _shares(options: PodOptions, phases: Sequence[Sequence[str]]) -> dict[str, int] | Unreadable:
+def _shares(declared: Declared, pod: Pod, options: PodOptions) -> dict[str, int] | Unreadable:
     """
     Split the pod's amount equally among those who run together and have no key of their own.
     """
     total = options.memory_bytes or 0
+    asking = {claim.container for claim in declared.claims}
     shares: dict[str, int] = {}
-    for phase in phases:
-        rest = total - sum(options.memory_of.get(name, 0) for name in phase)
-        without = [name for name in phase if name not in options.memory_of]
+    for phase in pod.phases:
+        together = [item.name for item in phase if item.name in asking]
+        rest = total - sum([options.memory_of.get(name, 0) for name in together])
+        without = [name for name in together if name not in options.memory_of]
         for name in without:
             shares[name] = min(rest // len(without), shares.get(name, rest))
     starved = sorted(name for name, share in shares.items() if share < MIB)
@@ -163,80 +161,100 @@ def _without_amount(container: str) -> Unreadable:
     )
 
 
-def _fit(
+def _limits(
+    declared: Declared,
     pod: Pod,
-    said: Declared,
-    parts: Mapping[str, int | None],
+    parts: dict[str, int | None],
     options: PodOptions,
     namespace: NamespaceOptions,
 ) -> Limits:
-    granted = said.implied and (options.memory_bytes is not None or bool(options.memory_of))
-    limit = _least(_pod_sum(pod, parts, said.sum), options.memory_bytes)
-    notes = list(said.notes)
+    """
+    Sum the parts up, hold the sum to what pod and namespace allow, and the parts to the sum.
+    """
+    limit = _least(_pod_sum(declared.sum, pod, parts), options.memory_bytes)
+    granted = declared.implied and options.grants_memory
+    notes = declared.notes
     ceiling = namespace.max_memory_bytes
     if granted and ceiling is not None and limit is not None and limit > ceiling:
-        notes.append(
-            annotation_problem(
-                names.MEMORY,
-                write_bytes(limit),
-                f"is above the namespace's {names.MAX_MEMORY} of {write_bytes(ceiling)}",
-                "the ceiling counts; ask for less, or have the ceiling raised",
-            )
-        )
+        notes = (*notes, _above_ceiling(limit, ceiling))
         limit = ceiling
-    scaled = _scaled(pod, parts, limit)
-    cards = {claim.container: claim.cards for claim in said.claims}
+    if limit is not None:
+        _shrink(parts, pod, limit)
+    cards = {claim.container: claim.cards for claim in declared.claims}
     return Limits(
-        dialect=said.dialect,
-        basis=said.basis,
+        dialect=declared.dialect,
+        basis=declared.basis,
         limit_bytes=limit,
-        parts=tuple(Part(name, scaled[name], cards[name]) for name in scaled),
-        enforced=granted or not said.implied or namespace.implied_limits,
-        library_caps=said.library_caps,
-        profile=said.profile,
-        notes=tuple(notes),
+        parts=tuple([Part(name, part, cards[name]) for name, part in parts.items()]),
+        enforced=granted or not declared.implied or namespace.implied_limits,
+        library_caps=declared.library_caps,
+        profile=declared.profile,
+        notes=notes,
     )
 
 
-def _pod_sum(pod: Pod, parts: Mapping[str, int | None], rule: Sum) -> int | None:
+def _above_ceiling(limit: int, ceiling: int) -> Problem:
+    return annotation_problem(
+        names.MEMORY,
+        write_bytes(limit),
+        f"is above the namespace's {names.MAX_MEMORY} of {write_bytes(ceiling)}",
+        "the ceiling counts; ask for less, or have the ceiling raised",
+    )
+
+
+def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None:
     """
-    Add the parts up as the dialect's scheduler does.
+    Add the parts up as the dialect's scheduler does; None where one of them is unknown.
     """
-    regular = _total(parts, (item for item in pod.containers if item.kind is Kind.REGULAR))
-    if rule is Sum.REGULAR and regular != 0:
-        return regular
-    if rule is Sum.LARGEST_INIT and regular is not None:
-        first = (item for item in pod.containers if item.kind is not Kind.REGULAR)
-        return max(regular, *(parts.get(item.name) or 0 for item in first), 0)
-    sums = [_total(parts, phase) for phase in pod.phases]
-    return None if None in sums else max(item for item in sums if item is not None)
+    if rule is not Sum.KUBERNETES:
+        regular = _total(parts, _of_kind(pod, regular=True))
+        if rule is Sum.REGULAR and regular != 0:
+            return regular
+        if rule is Sum.LARGEST_INIT and regular is not None:
+            return max(regular, *[parts.get(item.name) or 0 for item in _of_kind(pod)], 0)
+    largest = 0
+    for phase in pod.phases:
+        total = _total(parts, phase)
+        if total is None:
+            return None
+        largest = max(largest, total)
+    return largest
+
+
+def _of_kind(pod: Pod, *, regular: bool = False) -> list[Container]:
+    """
+    Return the regular containers, or all the others.
+    """
+    return [item for item in pod.containers if (item.kind is ContainerKind.REGULAR) is regular]
 
 
 def _total(parts: Mapping[str, int | None], containers: Iterable[Container]) -> int | None:
-    amounts = [parts[item.name] for item in containers if item.name in parts]
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if len(known) == len(amounts) else None
+    total = 0
+    for container in containers:
+        part = parts.get(container.name, 0)
+        if part is None:
+            return None
+        total += part
+    return total
 
 
-def _least(*amounts: int | None) -> int | None:
-    known = [amount for amount in amounts if amount is not None]
-    return min(known) if known else None
+def _least(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return min(first, second)
 
 
-def _scaled(pod: Pod, parts: Mapping[str, int | None], limit: int | None) -> dict[str, int | None]:
+def _shrink(parts: dict[str, int | None], pod: Pod, limit: int) -> None:
     """
     Shrink the parts of containers that together exceed the pod's limit, in proportion.
 
     Each keeps at least one byte: a part of zero would read as no limit.
     """
-    scaled = dict(parts)
-    if limit is None:
-        return scaled
+    whole = dict(parts)
     for phase in pod.phases:
-        together = [item.name for item in phase if parts.get(item.name) is not None]
-        total = sum(parts[name] or 0 for name in together)
+        together = {item.name: part for item in phase if (part := whole.get(item.name))}
+        total = sum(together.values())
         if total > limit:
             rest = limit - len(together)
-            for name in together:
-                scaled[name] = _least(scaled[name], 1 + (parts[name] or 0) * rest // total)
-    return scaled
+            for name, part in together.items():
+                parts[name] = _least(parts[name], 1 + part * rest // total)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
-class Kind(StrEnum):
+class ContainerKind(StrEnum):
     """
     When a container runs: what decides whose memory adds up.
     """
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 class Container(NamedTuple):
     name: str
-    kind: Kind
+    kind: ContainerKind
     limits: Object
     field: str
 
@@ -54,7 +54,7 @@ def read_pod(pod: Object) -> Pod:
     metadata = as_object(pod.get("metadata"), "metadata")
     spec = as_object(pod.get("spec"), "spec")
     affinity = as_object(spec.get("affinity"), "spec.affinity")
-    containers = (*_init_containers(spec), *_containers(spec))
+    containers = _read_containers(spec)
     return Pod(
         annotations=as_texts(metadata.get("annotations"), "metadata.annotations"),
         containers=containers,
@@ -70,34 +70,37 @@ def phases_of(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...],
     """
     Return the sets of containers that run together.
     """
+    if all(item.kind is ContainerKind.REGULAR for item in containers):
+        return (containers,)
     sidecars: list[Container] = []
+    regular: list[Container] = []
     starts: list[tuple[Container, ...]] = []
     for container in containers:
-        if container.kind is Kind.SIDECAR:
+        if container.kind is ContainerKind.SIDECAR:
             sidecars.append(container)
-        elif container.kind is Kind.INIT:
+        elif container.kind is ContainerKind.INIT:
             starts.append((*sidecars, container))
-    regular = [item for item in containers if item.kind is Kind.REGULAR]
+        else:
+            regular.append(container)
     return ((*sidecars, *regular), *starts)
 
 
-def _init_containers(spec: Object) -> Iterator[Container]:
+def _read_containers(spec: Object) -> tuple[Container, ...]:
+    containers = []
     for position, item in enumerate(objects(spec.get("initContainers"), "spec.initContainers")):
         stays = item.get("restartPolicy") == "Always"
-        kind = Kind.SIDECAR if stays else Kind.INIT
-        yield _container(item, kind, f"spec.initContainers[{position}]")
-
-
-def _containers(spec: Object) -> Iterator[Container]:
+        kind = ContainerKind.SIDECAR if stays else ContainerKind.INIT
+        containers.append(_container(item, kind, f"spec.initContainers[{position}]"))
     for position, item in enumerate(objects(spec.get("containers"), "spec.containers")):
-        yield _container(item, Kind.REGULAR, f"spec.containers[{position}]")
+        containers.append(_container(item, ContainerKind.REGULAR, f"spec.containers[{position}]"))
+    return tuple(containers)
 
 
-def _container(item: Object, kind: Kind, field: str) -> Container:
+def _container(item: Object, kind: ContainerKind, field: str) -> Container:
     resources = as_object(item.get("resources"), f"{field}.resources")
     return Container(
-        name=as_text(item.get("name"), f"{field}.name"),
-        kind=kind,
-        limits=as_object(resources.get("limits"), f"{field}.resources.limits"),
-        field=field,
+        as_text(item.get("name"), f"{field}.name"),
+        kind,
+        as_object(resources.get("limits"), f"{field}.resources.limits") if resources else resources,
+        field,
     )

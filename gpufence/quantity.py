@@ -29,8 +29,9 @@ LARGEST = 2**63 - 1
 _MOST_DIGITS = 64
 _PLAIN_DIGITS = 18
 _LARGEST_EXPONENT = 40
-_SHAPE = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
+_SHAPE = r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_SUFFIXES = {0: "", **{bits: suffix for suffix, bits in _BINARY.items()}}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
 _EXPECTED = "is not a Kubernetes quantity"
@@ -42,7 +43,7 @@ def read_nano(value: object, field: str) -> int:
     Read any quantity as a count of billionths, the finest Kubernetes keeps; rounds up as it does.
     """
     text = _text(value)
-    match = _SHAPE.fullmatch(text) if text is not None else None
+    match = re.fullmatch(_SHAPE, text) if text is not None else None
     if match is None:
         raise _invalid(value, field)
     sign, whole, part, suffix = (group or "" for group in match.groups())
@@ -62,7 +63,7 @@ def read_count(value: object, field: str) -> int:
 
     The API server hands them out as plain digits, which need no more than `int`.
     """
-    if isinstance(value, str) and len(value) <= _PLAIN_DIGITS and _is_plain(value):
+    if isinstance(value, str) and _is_plain(value):
         return int(value)
     amount, rest = divmod(_positive(value, field), NANO)
     if rest:
@@ -75,7 +76,14 @@ def read_count(value: object, field: str) -> int:
 def read_bytes(value: object, field: str) -> int:
     """
     Read an amount of memory in bytes, rounded down so that a limit never grows by reading it.
+
+    Most people write whole numbers of a binary unit, which need no more than a shift.
     """
+    if isinstance(value, str) and value[-2:] in _BINARY:
+        digits = value[:-2]
+        amount = int(digits) << _BINARY[value[-2:]] if _is_plain(digits) else LARGEST + 1
+        if amount <= LARGEST:
+            return amount
     return _positive(value, field) // NANO
 
 
@@ -83,10 +91,11 @@ def write_bytes(amount: int, *, largest: str = "Ei") -> str:
     """
     Render bytes in the largest binary unit, up to `largest`, that keeps them exact.
     """
-    for suffix, bits in reversed(_BINARY.items()):
-        if bits <= _BINARY[largest] and amount and not amount % (1 << bits):
-            return f"{amount >> bits}{suffix}"
-    return str(amount)
+    if not amount:
+        return "0"
+    zeros = (amount & -amount).bit_length() - 1
+    bits = min(zeros // 10 * 10, _BINARY[largest])
+    return f"{amount >> bits}{_SUFFIXES[bits]}"
 
 
 def write_mebibytes(amount: int) -> str:
@@ -97,7 +106,7 @@ def write_mebibytes(amount: int) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return len(text) <= _PLAIN_DIGITS and text.isascii() and text.isdigit()
 
 
 def _positive(value: object, field: str) -> int:

@@ -15,7 +15,7 @@ from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.limits import read_limits
 from gpufence.nodes import usable_cards
 from gpufence.plan import Done, read_plan
-from gpufence.pods import Kind, read_pod
+from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Declaration:
 class SeenPod:
     """
     A pod as the API server has it. `injected` is empty where the webhook never saw it, `owner` is
-    `Kind/name` of its controller.
+    `ContainerKind/name` of its controller.
     """
 
     uid: str
@@ -99,7 +99,7 @@ class SeenPod:
         plan = self.recorded.plan
         if plan is None:
             return None
-        first = {item.name for item in self.pod.containers if item.kind is Kind.INIT}
+        first = {item.name for item in self.pod.containers if item.kind is ContainerKind.INIT}
         caps = {
             name: item.cap_bytes * item.processes
             for name, item in plan.containers.items()
@@ -185,7 +185,7 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
 
 def owner_of(metadata: Object) -> str:
     """
-    Name the controller of an object as `Kind/name`.
+    Name the controller of an object as `ContainerKind/name`.
     """
     field = "metadata.ownerReferences"
     for item in objects(metadata.get("ownerReferences"), field):

@@ -14,7 +14,7 @@ from gpufence.names import (
     GPUSHARE_COUNT,
     GPUSHARE_MEMORY,
 )
-from gpufence.pods import Kind
+from gpufence.pods import ContainerKind
 from gpufence.quantity import GIB, write_bytes
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _notes(containers: Sequence[Container]) -> tuple[Problem, ...]:
                 "ask for it in one container",
             )
         )
-    early = [item.name for item in containers if item.kind is not Kind.REGULAR]
+    early = [item.name for item in containers if item.kind is not ContainerKind.REGULAR]
     if early:
         notes.append(
             Problem(

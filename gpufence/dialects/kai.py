@@ -16,7 +16,7 @@ from gpufence.dialects.spec import (
 )
 from gpufence.errors import InvalidError, annotation_problem
 from gpufence.names import KAI_CONTAINER, KAI_DEVICES, KAI_FRACTION, KAI_MEMORY
-from gpufence.pods import Kind
+from gpufence.pods import ContainerKind
 from gpufence.quantity import MIB
 from gpufence.shape import whole_number
 
@@ -87,7 +87,7 @@ def _container(pod: Pod) -> str:
     Return the container KAI gives the share to: the one named, else the first regular one.
     """
     wanted = pod.annotations.get(KAI_CONTAINER)
-    regular = [item.name for item in pod.containers if item.kind is Kind.REGULAR]
+    regular = [item.name for item in pod.containers if item.kind is ContainerKind.REGULAR]
     if wanted is None and regular:
         return regular[0]
     if wanted is not None and wanted in {item.name for item in pod.containers}:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence.errors import InvalidError
-from gpufence.pods import Container, Kind, read_pod
+from gpufence.pods import Container, ContainerKind, read_pod
 from tests.support.builders import container, pod, sidecar
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def test_a_container_knows_its_kind_and_place() -> None:
     said = read_pod(pod(container("main", cpu="1"), init=[sidecar("proxy"), container("fetch")]))
 
     assert [
-        ("proxy", Kind.SIDECAR, "spec.initContainers[0]"),
-        ("fetch", Kind.INIT, "spec.initContainers[1]"),
-        ("main", Kind.REGULAR, "spec.containers[0]"),
+        ("proxy", ContainerKind.SIDECAR, "spec.initContainers[0]"),
+        ("fetch", ContainerKind.INIT, "spec.initContainers[1]"),
+        ("main", ContainerKind.REGULAR, "spec.containers[0]"),
     ] == [(item.name, item.kind, item.field) for item in said.containers]
     assert {"cpu": "1"} == said.containers[2].limits
 

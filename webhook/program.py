@@ -87,7 +87,9 @@ def hook_source() -> str:
     """
     Return the start-up hook's text, which travels in an annotation of the pods that ask for it.
     """
-    return resources.files("webhook.hook").joinpath("sitecustomize.py").read_text(encoding="utf-8")
+    return (
+        resources.files("webhook.python").joinpath("sitecustomize.py").read_text(encoding="utf-8")
+    )
 
 
 def live_cluster(access: ClientSettings, policy: Policy, settings: ServerSettings) -> LiveCluster:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.command.documents import Document, PodManifest
     from webhook.command.result import Result
 
-_HOOK = importlib.resources.files("webhook.hook") / "sitecustomize.py"
+_HOOK = importlib.resources.files("webhook.python") / "sitecustomize.py"
 
 
 def main(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contract.hook.standins import torch
-from tests.contract.hook.worlds import HOOK, SHARES, interpreters, said, start, write
+from tests.contract.python_hook.standins import torch
+from tests.contract.python_hook.worlds import HOOK, SHARES, interpreters, said, start, write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from webhook.hook import sitecustomize as hook
+from webhook.python import sitecustomize as hook
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.hook.standins import tensorflow
-from tests.contract.hook.worlds import SHARES, said, start, write
+from tests.contract.python_hook.standins import tensorflow
+from tests.contract.python_hook.worlds import SHARES, said, start, write
 
 if TYPE_CHECKING:
     from pathlib import Path

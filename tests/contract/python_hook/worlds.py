@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HOOK = Path(__file__).resolve().parents[3] / "webhook" / "hook"
+HOOK = Path(__file__).resolve().parents[3] / "webhook" / "python"
 SHARES = {
     "GPUFENCE_MEMORY_FRACTION": "0.140000",
     "GPUFENCE_MEMORY_LIMIT_BYTES": str(2150 << 20),

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from webhook.hook import sitecustomize as hook
+from webhook.python import sitecustomize as hook
 
 PROTOS = "tensorflow.core.protobuf.config_pb2"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from webhook.hook import sitecustomize as hook
+from webhook.python import sitecustomize as hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import pkgutil
 import sys
 from pathlib import Path
 
-from webhook.hook import sitecustomize
+from webhook.python import sitecustomize
 
 SOURCE = Path(sitecustomize.__file__)
 TREE = ast.parse(SOURCE.read_text(encoding="utf-8"))

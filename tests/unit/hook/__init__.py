@@ -1,3 +1,0 @@
-"""
-The parts of the start-up hook that decide, in this very process; what it does: tests/contract/hook.
-"""

@@ -1,3 +1,4 @@
 """
-The parts of the start-up hook that decide, in this very process; what it does: tests/contract/python_hook.
+The parts of the start-up hook that decide, in this very process; what it does is in
+tests/contract/python_hook.
 """

@@ -6,89 +6,98 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 
+from agent.settings import AgentSettings
 from gpufence.errors import GpufenceError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from gpufence.settings import help_text
 
 _WRONG = 2
-_HELP_FLAGS = frozenset({"-h", "--help", "help"})
-_USAGE = """\
-usage: gpufence-agent [run]
-       gpufence-agent snapshot [-o table|json]
-       gpufence-agent check [-o table|json]
-
-run        measure this node's cards and evict who breaks a limit, until SIGTERM (the default)
-snapshot   look at this machine's cards and processes once, without a cluster
-check      say whether this node can be enforced, with a remedy for each thing missing
-"""
-
-
-def _listed(settings: Mapping[str, str]) -> str:
-    return "".join(f"  {name:40} {text}\n" for name, text in settings.items())
-
-
-def _help() -> str:
-    # Only who asks for help pays for it: the tables are made from every part's settings.
-    from agent.settings import (  # noqa: PLC0415 (see above)
-        DAMPING_HELP,
-        HELP,
-        POLICY_HELP,
-        SAMPLER_HELP,
-    )
-
-    return f"""{_USAGE}
-Settings are environment variables; what stands in brackets holds where one is not set.
-
-The program:
-{_listed(HELP)}
-Who has to go, and when:
-{_listed(POLICY_HELP)}
-What is said about it:
-{_listed(DAMPING_HELP)}
-How the cards are measured:
-{_listed(SAMPLER_HELP)}"""
 
 
 def main() -> int:
     """
     Run the command that the arguments name; return the exit code.
     """
-    command, *arguments = sys.argv[1:] or ["run"]
-    if command in _HELP_FLAGS:
-        print(_help())
-        return 0
+    arguments = _parser().parse_args(sys.argv[1:] or ["run"])
     try:
-        if command == "run":
-            return _run(arguments)
-        if command == "snapshot":
-            from agent.once import main as snapshot  # noqa: PLC0415 (each loads what it needs)
-
-            return snapshot(arguments, os.environ, sys.stdout)
-        if command == "check":
-            from agent.check import main as check  # noqa: PLC0415 (each loads what it needs)
-
-            return check(arguments, os.environ, sys.stdout)
+        return _COMMANDS[arguments.command](arguments)
     except GpufenceError as error:
         print(f"gpufence-agent: {error}", file=sys.stderr)
         return _WRONG
-    print(f'gpufence-agent: no command "{command}"\n\n{_USAGE}', file=sys.stderr)
-    return _WRONG
 
 
-def _run(arguments: list[str]) -> int:
-    if arguments:
-        asked = arguments[0] in _HELP_FLAGS
-        print(_help() if asked else _USAGE, file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else _WRONG
+def _parser() -> ArgumentParser:
+    settings = (
+        "Settings are environment variables; what stands in brackets holds where one is not set."
+        f"\n\n{help_text(AgentSettings, 'The program')}"
+    )
+    parser = ArgumentParser(
+        "gpufence-agent",
+        description="Hold the pods of this node to their shares of its cards.",
+        epilog=settings,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    about = "measure this node's cards and evict who breaks a limit, until SIGTERM (the default)"
+    commands.add_parser(
+        "run",
+        help=about,
+        description=about,
+        epilog=settings,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    snapshot = commands.add_parser(
+        "snapshot",
+        help="look at this machine's cards and processes once, without a cluster",
+        description="Look at this machine's cards and processes once, without a cluster.",
+        epilog="Exit codes: 0, or 1 where no card can be read. The environment is that of the"
+        " agent, see gpufence-agent --help; none of it is required.",
+    )
+    snapshot.add_argument(
+        "--pod-logs",
+        default="/var/log/pods",
+        metavar="FOLDER",
+        help="the kubelet's folder of logs, which tells pods' names (default %(default)s)",
+    )
+    check = commands.add_parser(
+        "check",
+        help="say whether this node can be enforced, with a remedy for each thing missing",
+        description="Say whether this node can be enforced: what the kernel, the driver and the API"
+        " server let the agent do, and what helps where something is missing.",
+        epilog="Exit codes: 0 if it can, 1 if something is missing, 2 for a wrong call. Nothing is"
+        " changed anywhere. The environment is that of the agent, see gpufence-agent --help;"
+        " in a cluster: kubectl -n gpufence-system exec ds/gpufence-agent -- gpufence-agent check",
+    )
+    for command in (snapshot, check):
+        command.add_argument(
+            "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+        )
+    return parser
+
+
+def _run(_arguments: Namespace) -> int:
     from agent.program import run  # noqa: PLC0415 (each command loads what it needs)
     from kube import read_client_settings  # noqa: PLC0415 (each command loads what it needs)
 
     run(os.environ, read_client_settings(os.environ, user_agent="gpufence-agent"))
     return 0
 
+
+def _snapshot(arguments: Namespace) -> int:
+    from agent.commands.snapshot import snapshot  # noqa: PLC0415 (each loads what it needs)
+
+    as_json = arguments.output == "json"
+    return snapshot(os.environ, sys.stdout, pod_logs=arguments.pod_logs, as_json=as_json)
+
+
+def _check(arguments: Namespace) -> int:
+    from agent.commands.check import check  # noqa: PLC0415 (each loads what it needs)
+
+    return check(os.environ, sys.stdout, as_json=arguments.output == "json")
+
+
+_COMMANDS = {"run": _run, "snapshot": _snapshot, "check": _check}
 
 if __name__ == "__main__":
     sys.exit(main())

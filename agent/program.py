@@ -22,14 +22,14 @@ from agent.metrics import page
 from agent.model.state import About
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
-from agent.reader import Reader
-from agent.settings import STATUS_LISTEN, read_agent_settings
+from agent.settings import STATUS_LISTEN, AgentSettings, read_agent_settings
 from agent.snapshot_view import snapshot_of
 from agent.status.pages import JSON, Page, health_page
 from agent.status.server import BACKLOG, StatusServer
 from agent.version import version
 from gpufence.exposition import CONTENT_TYPE
-from gpufence.names import SETTING_PREFIX, SIMULATOR_STATE
+from gpufence.names import SIMULATOR_STATE
+from gpufence.settings import shown_settings, unknown_settings
 from gpufence.snapshot import write_snapshot
 from kube import connect
 from service.listen import listen
@@ -38,7 +38,6 @@ from service.logs import start_logging
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from agent.settings import AgentSettings
     from agent.status.request import Reply
     from kube import ClientSettings
 
@@ -54,12 +53,10 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
 
     Raises GpufenceError, before the first socket opens, for settings that cannot work.
     """
-    reader = Reader(environ)
-    settings = read_agent_settings(reader, needs_node=True)
-    reader.check()
+    settings = read_agent_settings(environ, needs_node=True)
     start_logging(settings.log_level)
-    _log.info("settings", extra={"fields": settings.shown()})
-    for name in sorted({*reader.unknown(SETTING_PREFIX)} - {SIMULATOR_STATE}):
+    _log.info("settings", extra={"fields": shown_settings(settings)})
+    for name in sorted({*unknown_settings(AgentSettings, environ)} - {SIMULATOR_STATE}):
         _log.warning("%s is no setting of the agent; see gpufence-agent --help", name)
     with ExitStack() as undo:
         listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen, BACKLOG))
@@ -164,7 +161,7 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
         node=settings.node,
         impersonation=Impersonation(settings.impersonation),
         exempt_namespaces=settings.exempt_namespaces,
-        units=settings.units,
+        units=settings.unit_defaults,
         system_namespace=settings.namespace,
         eviction_grace_seconds=settings.policy.eviction_grace_seconds,
     )

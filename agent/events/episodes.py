@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gpufence.settings import setting
 from gpufence.text import printable
 
 if TYPE_CHECKING:
@@ -52,20 +53,31 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damping:
-    repeat_seconds: float = 300.0
-    """
-    From one count to the next; an episode ends after as long without cause.
-    """
-
-    burst: int = 50
-    """
-    New Events that may be written at once: a node's pods and their owners, most of them.
-    """
-
-    refill_seconds: float = 5.0
-    """
-    One more new Event may be written after so long; more are dropped, not queued.
-    """
+    # An episode ends after as long without cause.
+    repeat_seconds: float = field(
+        default=300.0,
+        metadata=setting(
+            "GPUFENCE_EVENT_REPEAT_SECONDS",
+            "from one count of a lasting Event to the next",
+            least=1,
+        ),
+    )
+    # A node's pods and their owners, most of them.
+    burst: int = field(
+        default=50,
+        metadata=setting(
+            "GPUFENCE_EVENT_BURST", "new Events that may be written at once", least=1, most=10_000
+        ),
+    )
+    # More are dropped, not queued.
+    refill_seconds: float = field(
+        default=5.0,
+        metadata=setting(
+            "GPUFENCE_EVENT_REFILL_SECONDS",
+            "one more new Event may be written after so long",
+            least=0.01,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

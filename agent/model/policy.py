@@ -4,10 +4,13 @@ PURE. Every number by which pods are judged, each with its unit and its reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import MIB
+from gpufence.setting_kinds import parsed
+from gpufence.settings import setting
 from gpufence.share import CAP_SLACK
 
 
@@ -29,131 +32,206 @@ class Budgets(StrEnum):
     RESPECT = "respect"  # everything: the pod stays
 
 
+def _steps(text: str, variable: str) -> tuple[float, ...]:
+    """
+    Read a ladder of durations such as 60,300,1800.
+    """
+    try:
+        steps = tuple(float(item) for item in text.split(","))
+    except ValueError:
+        steps = ()
+    if not 0 < len(steps) <= _MOST_STEPS or not all(0 <= item <= _DAY_SECONDS for item in steps):
+        reason = "is no list of seconds"
+        remedy = f"write up to {_MOST_STEPS} seconds from 0 to 86400, such as 60,300,1800"
+        raise InvalidError(Problem(variable, text, reason, remedy))
+    return steps
+
+
+_MOST_STEPS = 10
+_DAY_SECONDS = 86_400
+_STEPS = parsed(_steps, lambda steps: ",".join(f"{item:g}" for item in steps))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    interval_seconds: float = 1.0
-    """
-    From one look at the cards to the next.
-    """
-
-    report_margin_bytes: int = 64 * MIB
-    """
-    Over the limit by more than this is said aloud; below lies what rounding and contexts cost.
-    """
-
-    evict_margin_bytes: int = 256 * MIB
-    """
-    Over the limit by more than this is a reason to evict: no framework counts to the byte.
-    """
-
-    evict_margin_percent: int = 3
-    """
-    The same as a share of the limit, where that is more: what is not counted grows with the work.
-    """
-
-    short_margin_bytes: int = 64 * MIB
-    """
-    The margin while a card is short: then every MiB over is a neighbour's.
-    """
-
-    short_floor_bytes: int = 512 * MIB
-    """
-    Free memory below which a card is short: the next context of a neighbour would not fit.
-    """
-
-    hold_seconds: float = 30.0
-    """
-    Time over the limit before an eviction: longer than any peak of loading a model.
-    """
-
-    short_hold_seconds: float = 3.0
-    """
-    The same while the card is short: a neighbour fails within seconds.
-    """
-
-    grace_seconds: float = 120.0
-    """
-    From a pod's first sample on: frameworks probe, compile and tune when they start.
-    """
-
-    start_pause_seconds: float = 60.0
-    """
-    From the agent's start on nobody is evicted: pods, owners and limits are still arriving.
-    """
-
-    node_evictions_per_minute: int = 6
-    """
-    So that no mistake of ours empties a node before a person has looked.
-    """
-
-    namespace_evictions_per_minute: int = 3
-    """
-    The same for one team's pods on this node.
-    """
-
-    suspend_namespaces: int = 3
-    """
-    More than half of the fenced pods at once over their limits, of at least so many namespaces:
-    rather a wrong unit than a conspiracy, so nobody is evicted.
-    """
-
-    repeated_hold_seconds: tuple[float, ...] = (60.0, 300.0, 1800.0)
-    """
-    The hold for an owner evicted here before, by how often: eviction does not cure it.
-    """
-
-    repeated_memory_seconds: float = 86_400.0
-    """
-    After so long an owner's evictions are forgotten.
-    """
-
-    termination_seconds: float = 40.0
-    """
-    How long a terminating pod holds up other evictions on its card: its grace and ten seconds.
-    """
-
-    eviction_grace_seconds: int = 30
-    """
-    The most an evicted pod is given to end; what it holds is somebody else's.
-    """
-
-    refused_backoff_seconds: float = 5.0
-    """
-    The wait after the first refusal, doubled by each further one.
-    """
-
-    refused_backoff_limit_seconds: float = 60.0
-    """
-    Budgets open when pods become ready, which takes seconds to minutes.
-    """
-
-    refusals_before_delete: int = 3
-    """
-    Refusals on a short card after which the pod is deleted, unless budgets are respected.
-    """
-
-    budgets: Budgets = Budgets.OVERRIDE
-    evict_when: EvictWhen = EvictWhen.ALWAYS
-
-    last_resort_kill: bool = False
-    """
-    SIGKILL to the GPU processes of a pod that does not end; needs a capability, hence an overlay.
-    """
-
-    cap_slack_bytes: int = CAP_SLACK
-    """
-    A process above its cap and its context reserve by more than this ignores its cap.
-    """
-
-    unattributed_floor_bytes: int = 256 * MIB
-    """
-    Memory of processes of no pod that is worth an event; monitors hold less.
-    """
-
-    unattributed_hold_seconds: float = 30.0
-    """
-    How long it must stay: a container is a few seconds older than the API server's word of it.
-    """
+    interval_seconds: float = field(
+        default=1.0,
+        metadata=setting(
+            "GPUFENCE_INTERVAL_SECONDS", "from one look to the next", least=0.05, most=60
+        ),
+    )
+    # Longer than any peak of loading a model.
+    hold_seconds: float = field(
+        default=30.0,
+        metadata=setting("GPUFENCE_HOLD_SECONDS", "time over the limit before an eviction"),
+    )
+    # A neighbour fails within seconds.
+    short_hold_seconds: float = field(
+        default=3.0,
+        metadata=setting("GPUFENCE_SHORT_HOLD_SECONDS", "the same while the card is short"),
+    )
+    # Frameworks probe, compile and tune when they start.
+    grace_seconds: float = field(
+        default=120.0,
+        metadata=setting("GPUFENCE_GRACE_SECONDS", "grace from a pod's first sample on"),
+    )
+    # Pods, owners and limits are still arriving.
+    start_pause_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_START_PAUSE_SECONDS", "no evictions for so long after the agent's start"
+        ),
+    )
+    # Below lies what rounding and contexts cost.
+    report_margin_bytes: int = field(
+        default=64 * MIB,
+        metadata=setting("GPUFENCE_REPORT_MARGIN", "over the limit by more: an Event"),
+    )
+    # No framework counts to the byte.
+    evict_margin_bytes: int = field(
+        default=256 * MIB,
+        metadata=setting("GPUFENCE_EVICT_MARGIN", "over the limit by more: time counts"),
+    )
+    # What is not counted grows with the work.
+    evict_margin_percent: int = field(
+        default=3,
+        metadata=setting(
+            "GPUFENCE_EVICT_MARGIN_PERCENT",
+            "the same as a share of the limit; the larger of the two holds",
+            most=100,
+        ),
+    )
+    # Then every MiB over is a neighbour's.
+    short_margin_bytes: int = field(
+        default=64 * MIB,
+        metadata=setting("GPUFENCE_SHORT_MARGIN", "the same while the card is short"),
+    )
+    # The next context of a neighbour would not fit.
+    short_floor_bytes: int = field(
+        default=512 * MIB,
+        metadata=setting("GPUFENCE_SHORT_FLOOR", "free memory below which a card is short"),
+    )
+    # So that no mistake of ours empties a node before a person has looked.
+    node_evictions_per_minute: int = field(
+        default=6,
+        metadata=setting(
+            "GPUFENCE_NODE_EVICTIONS_PER_MINUTE", "most evictions of one agent", least=1, most=1000
+        ),
+    )
+    namespace_evictions_per_minute: int = field(
+        default=3,
+        metadata=setting(
+            "GPUFENCE_NAMESPACE_EVICTIONS_PER_MINUTE",
+            "the same in one namespace",
+            least=1,
+            most=1000,
+        ),
+    )
+    # That is rather a wrong unit than a conspiracy.
+    suspend_namespaces: int = field(
+        default=3,
+        metadata=setting(
+            "GPUFENCE_SUSPEND_NAMESPACES",
+            "over half of all fenced pods at once, in so many namespaces: nobody is evicted",
+            least=1,
+            most=10_000,
+        ),
+    )
+    # Eviction does not cure such an owner.
+    repeated_hold_seconds: tuple[float, ...] = field(
+        default=(60.0, 300.0, 1800.0),
+        metadata=setting(
+            "GPUFENCE_REPEATED_HOLD_SECONDS",
+            "the hold of an owner evicted here before: once, twice, ...",
+            kind=_STEPS,
+        ),
+    )
+    repeated_memory_seconds: float = field(
+        default=86_400.0,
+        metadata=setting(
+            "GPUFENCE_REPEATED_MEMORY_SECONDS",
+            "after so long an owner's evictions are forgotten",
+            most=31_536_000,
+        ),
+    )
+    # Its grace and ten seconds.
+    termination_seconds: float = field(
+        default=40.0,
+        metadata=setting(
+            "GPUFENCE_TERMINATION_SECONDS",
+            "how long a pod that is going holds up others on its card",
+        ),
+    )
+    # What it holds is somebody else's.
+    eviction_grace_seconds: int = field(
+        default=30,
+        metadata=setting(
+            "GPUFENCE_EVICTION_GRACE_SECONDS",
+            "the most an evicted pod is given to end",
+            least=1,
+            most=3600,
+        ),
+    )
+    evict_when: EvictWhen = field(
+        default=EvictWhen.ALWAYS,
+        metadata=setting(
+            "GPUFENCE_EVICT_WHEN",
+            "`always`, or `short`: only while a neighbour is about to be hurt",
+        ),
+    )
+    budgets: Budgets = field(
+        default=Budgets.OVERRIDE,
+        metadata=setting(
+            "GPUFENCE_BUDGETS",
+            "`override`: a disruption budget may not shield the theft of a neighbour's "
+            "memory for ever; `respect`: it may",
+        ),
+    )
+    refused_backoff_seconds: float = field(
+        default=5.0,
+        metadata=setting(
+            "GPUFENCE_REFUSED_BACKOFF_SECONDS",
+            "the wait after a refused eviction, doubled by each further one",
+            least=0.1,
+        ),
+    )
+    # Budgets open when pods become ready, which takes seconds to minutes.
+    refused_backoff_limit_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_REFUSED_BACKOFF_LIMIT_SECONDS", "the longest such wait", least=0.1
+        ),
+    )
+    refusals_before_delete: int = field(
+        default=3,
+        metadata=setting(
+            "GPUFENCE_REFUSALS_BEFORE_DELETE",
+            "refusals on a short card before the pod is deleted, unless budgets are respected",
+            least=1,
+            most=1000,
+        ),
+    )
+    last_resort_kill: bool = field(
+        default=False,
+        metadata=setting(
+            "GPUFENCE_LAST_RESORT_KILL",
+            "SIGKILL to the GPU processes of a pod that does not end; needs the capability KILL",
+        ),
+    )
+    cap_slack_bytes: int = field(
+        default=CAP_SLACK,
+        metadata=setting("GPUFENCE_CAP_SLACK", "above its cap by more: the cap does not bite"),
+    )
+    # Monitors hold less.
+    unattributed_floor_bytes: int = field(
+        default=256 * MIB,
+        metadata=setting("GPUFENCE_UNATTRIBUTED_FLOOR", "memory of no pod that is worth an Event"),
+    )
+    # A container is a few seconds older than the API server's word of it.
+    unattributed_hold_seconds: float = field(
+        default=30.0,
+        metadata=setting("GPUFENCE_UNATTRIBUTED_HOLD_SECONDS", "how long it must stay"),
+    )
 
     @property
     def gap_seconds(self) -> float:

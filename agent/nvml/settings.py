@@ -4,74 +4,88 @@ How the cards are measured, each number with its unit and its reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufence.quantity import MIB
+from gpufence.setting_kinds import converted
+from gpufence.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplerSettings:
     """
     Fit for a node as it is; tests and odd nodes change what they are about.
+
+    `interval_seconds` is the policy's, from one sample to the next. `environment` is the child's;
+    None means that of this process.
     """
 
     interval_seconds: float = 1.0
-    """
-    From one sample to the next.
-    """
-
-    list_seconds: float = 10.0
-    """
-    The age at which a list of processes is renewed in any case; making one holds driver locks that
-    inference needs too.
-    """
-
-    moved_bytes: int = 64 * MIB
-    """
-    A card's use that differs by more than this from that at its last list calls for a new one.
-    """
-
-    deadline_seconds: float = 5.0
-    """
-    The most that one sample takes; a card that lets half of it pass is taken to hang.
-    """
-
-    start_seconds: float = 60.0
-    """
-    The most that a new child may take to open NVML: without persistence mode each card wakes up
-    for 1 to 3 s. Samples do not wait for it.
-    """
-
-    restart_seconds: float = 1.0
-    """
-    The pause before a second new child in a row, doubled by each further one; the first one is
-    started at once.
-    """
-
-    restart_limit_seconds: float = 60.0
-    """
-    The longest such pause, and how long a child must do well for the next one to start at once.
-    """
-
-    avoid_seconds: float = 60.0
-    """
-    How long a question is not asked again after it has hung or crashed two children in a row,
-    doubled by each further one.
-    """
-
+    # Making one holds driver locks that inference needs too.
+    list_seconds: float = field(
+        default=10.0,
+        metadata=setting(
+            "GPUFENCE_LIST_SECONDS", "oldest list of a card's processes", least=0.05, most=600
+        ),
+    )
+    moved_bytes: int = field(
+        default=64 * MIB,
+        metadata=setting("GPUFENCE_LIST_MOVED", "a card's use that moved by more makes a new list"),
+    )
+    deadline_seconds: float = field(
+        default=5.0,
+        metadata=setting(
+            "GPUFENCE_NVML_DEADLINE_SECONDS",
+            "the most that one look takes; half of it without an answer is a hang",
+            least=0.1,
+            most=60,
+        ),
+    )
+    # Without persistence mode each card wakes up for 1 to 3 s. Samples do not wait for it.
+    start_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_NVML_START_SECONDS", "the most that opening NVML takes", least=1, most=600
+        ),
+    )
+    # The first one is started at once.
+    restart_seconds: float = field(
+        default=1.0,
+        metadata=setting(
+            "GPUFENCE_NVML_RESTART_SECONDS",
+            "the pause before a second new child that measures, doubled by each further one",
+            least=0.01,
+            most=600,
+        ),
+    )
+    # A child that did well for as long is replaced at once.
+    restart_limit_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_NVML_RESTART_LIMIT_SECONDS", "the longest such pause", least=0.01, most=3600
+        ),
+    )
+    avoid_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_NVML_AVOID_SECONDS",
+            "how long a card is left alone that hung or crashed two children, then doubled",
+            least=0.1,
+        ),
+    )
     avoid_limit_seconds: float = 3600.0
-
-    library_path: Path | None = None
-    """
-    The libnvidia-ml.so.1 to load; None: wherever the dynamic linker finds it.
-    """
-
+    library_path: Path | None = field(
+        default=None,
+        metadata=setting(
+            "GPUFENCE_NVML_LIBRARY",
+            "path of libnvidia-ml.so.1",
+            kind=converted(Path),
+            unset="the dynamic linker's",
+        ),
+    )
     environment: Mapping[str, str] | None = None
-    """
-    The child's environment; None: that of this process.
-    """

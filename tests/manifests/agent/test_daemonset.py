@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from agent.model.policy import Policy
-from agent.settings import DAMPING_HELP, HELP, NODE, POLICY_HELP, SAMPLER_HELP, STATUS_LISTEN
+from agent.settings import NODE, STATUS_LISTEN, AgentSettings
 from gpufence import names
+from gpufence.settings import rows
 from tests.support.manifests import COMPONENTS, found, pod_spec
 
 NAME = "gpufence-agent"
-SETTINGS = {*HELP, *POLICY_HELP, *DAMPING_HELP, *SAMPLER_HELP}
+SETTINGS = {row.variable for row in rows(AgentSettings)}
 OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH"}
 
 
@@ -159,6 +160,6 @@ def test_killing_takes_a_component() -> None:
     text = (COMPONENTS / "last-resort-kill" / "kustomization.yaml").read_text(encoding="utf-8")
 
     assert Policy().last_resort_kill is False
-    assert "GPUFENCE_LAST_RESORT_KILL" in POLICY_HELP
+    assert "GPUFENCE_LAST_RESORT_KILL" in SETTINGS
     assert 'name: GPUFENCE_LAST_RESORT_KILL, value: "true"' in text
     assert "value: [KILL]" in text

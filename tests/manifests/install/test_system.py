@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.settings import DAMPING_HELP, HELP, POLICY_HELP, SAMPLER_HELP
+from agent.settings import AgentSettings
 from certs.settings import CertsSettings
 from gpufence import names
 from gpufence.settings import rows
@@ -198,9 +198,8 @@ def test_every_setting_of_a_component_is_one_of_its_program() -> None:
     """
     What components set is what the programs read.
     """
-    known = {*HELP, *POLICY_HELP, *DAMPING_HELP, *SAMPLER_HELP}
-    known |= {names.SIMULATOR_STATE}
-    for settings in (WebhookSettings, CertsSettings):
+    known = {names.SIMULATOR_STATE}
+    for settings in (WebhookSettings, CertsSettings, AgentSettings):
         known |= {variable for row in rows(settings) for variable in row.variables}
     said = {word for text in texts().values() for word in re.findall(r"GPUFENCE_[A-Z_]+", text)}
 

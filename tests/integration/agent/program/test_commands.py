@@ -156,7 +156,7 @@ def test_every_command_has_help() -> None:
 
     assert {0} == {done.returncode for done in helps.values()}
     assert "GPUFENCE_HOLD_SECONDS" in helps["--help"].stdout
-    assert helps["--help"].stdout == helps["run --help"].stdout
+    assert "GPUFENCE_HOLD_SECONDS" in helps["run --help"].stdout
     assert "--output" in helps["snapshot -h"].stdout
 
 
@@ -167,5 +167,5 @@ def test_wrong_calls_end_with_code_2() -> None:
     calls = [run("evict"), run("run", "now"), run(), run("check")]
 
     assert [2, 2, 2, 2] == [done.returncode for done in calls]
-    assert 'no command "evict"' in calls[0].stderr
+    assert "invalid choice: 'evict'" in calls[0].stderr
     assert "GPUFENCE_NODE" in calls[2].stderr

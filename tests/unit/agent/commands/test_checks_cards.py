@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.check.cards import check_cards
+from agent.commands.checks_host import check_cards
 from agent.model.sample import CardSample, Sample, Trouble
 from agent.nvml.settings import SamplerSettings
 from gpufence.findings import Finding, Level

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from agent.check.report import as_json, as_text, can_enforce
+from agent.commands.check import can_enforce, json_of, text_of
 from gpufence.findings import look, ok, wrong
 
 FINE = ok("NVML", "driver 580")
@@ -37,7 +37,7 @@ Node: set GPUFENCE_NODE
 
 This node cannot be enforced.
 """
-    assert expected == as_text([FINE, SHADY, GONE])
+    assert expected == text_of([FINE, SHADY, GONE])
 
 
 def test_a_node_without_a_flaw_needs_no_remedy() -> None:
@@ -45,14 +45,14 @@ def test_a_node_without_a_flaw_needs_no_remedy() -> None:
     Where all is well there is the table and the answer.
     """
     expected = "CHECK   STATE   FOUND\nNVML    ok      driver 580\n\nThis node can be enforced.\n"
-    assert expected == as_text([FINE])
+    assert expected == text_of([FINE])
 
 
 def test_programs_get_all_of_it() -> None:
     """
     JSON has a version, the answer, and each check.
     """
-    said = json.loads(as_json([FINE, GONE]))
+    said = json.loads(json_of([FINE, GONE]))
 
     assert (1, False) == (said["v"], said["enforceable"])
     assert {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.check.host import (
+from agent.commands.checks_host import (
     INITIAL_PID_NAMESPACE,
     check_cgroups,
     check_clock,

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.once.named import names_of_pods
-from agent.once.report import as_text
+from agent.commands.snapshot import as_text, names_of_pods
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import CardRow, NobodyRow, PodRow, ProcessRow, Snapshot, UseRow
 

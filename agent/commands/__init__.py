@@ -1,5 +1,5 @@
 """
-PURE. Columns for people.
+What people run on a node, and the tables it prints.
 """
 
 from __future__ import annotations

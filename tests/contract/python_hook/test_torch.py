@@ -101,6 +101,7 @@ def test_a_wrong_fraction_fails_as_ever(tmp_path: Path, asked: str, error: str) 
     ("setting", "cap"),
     [
         ("expandable_segments:True,per_process_memory_fraction:0.05", 0.05),
+        ("max_split_size_mb:64, per_process_memory_fraction : 0.05", 0.05),
         ("per_process_memory_fraction:0.9", 0.14),
         ("per_process_memory_fraction:", 0.14),
         ("roundup_power2_divisions:[256:1,512:2]", 0.14),
@@ -190,6 +191,8 @@ if __name__ == "__main__":
         (OLD, {"LOCAL_RANK": "2"}, "[(0.14, 2), ('device', 0)]"),
         (OLD, {"SLURM_LOCALID": "1"}, "[(0.14, 1), ('device', 0)]"),
         (OLD, {"LOCAL_RANK": "9"}, "[(0.14, 0), (0.14, 1), (0.14, 2), ('device', 0)]"),
+        (OLD, {"LOCAL_RANK": "x"}, "[(0.14, 0), (0.14, 1), (0.14, 2), ('device', 0)]"),
+        ("unknown", {"LOCAL_RANK": "1"}, "[(0.14, 1), ('device', 0)]"),
     ],
 )
 def test_of_several_cards_those_are_capped_that_cost_nothing(

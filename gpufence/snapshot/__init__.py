@@ -2,7 +2,8 @@
 What an agent knows of its node at one moment: `/v1/snapshot`, for the plugin and for people.
 """
 
-from gpufence.snapshot.model import (
+from gpufence.snapshot.codec import VERSION, read_snapshot, write_snapshot
+from gpufence.snapshot.rows import (
     CardRow,
     NobodyRow,
     OwnerRow,
@@ -11,8 +12,6 @@ from gpufence.snapshot.model import (
     Snapshot,
     UseRow,
 )
-from gpufence.snapshot.read import read_snapshot
-from gpufence.snapshot.write import VERSION, write_snapshot
 
 __all__ = [
     "VERSION",

@@ -5,102 +5,41 @@ Snapshots come back as they were written, and noise is refused by name.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence.errors import InvalidError, UnknownVersionError
 from gpufence.quantity import LARGEST
-from gpufence.snapshot import (
-    CardRow,
-    NobodyRow,
-    OwnerRow,
-    PodRow,
-    ProcessRow,
-    Snapshot,
-    UseRow,
-    read_snapshot,
-    write_snapshot,
-)
+from gpufence.snapshot import Snapshot, read_snapshot, write_snapshot
 from tests.property.strategies import json_values, noise
 
-_counts = st.integers(0, 2**31)
-_bytes = st.integers(0, LARGEST)
-_maybe_bytes = st.none() | _bytes
-_seconds = st.integers(0, 2**40).map(lambda milliseconds: round(milliseconds / 1000, 3))
-_maybe_seconds = st.none() | _seconds
-_processes = st.builds(
-    ProcessRow, pid=_counts, used_bytes=_maybe_bytes, container=noise, command=noise
-)
-_cards = st.builds(
-    CardRow,
-    uuid=noise,
-    index=_counts,
-    model=noise,
-    total_bytes=_bytes,
-    used_bytes=_maybe_bytes,
-    free_bytes=_maybe_bytes,
-    reserved_bytes=_maybe_bytes,
-    committed_bytes=_bytes,
-    unattributed_bytes=_maybe_bytes,
-    listed_seconds_ago=_maybe_seconds,
-    mps=st.booleans(),
-    trouble=noise,
-)
-_uses = st.builds(
-    UseRow,
-    card=noise,
-    used_bytes=_maybe_bytes,
-    limit_bytes=_maybe_bytes,
-    allowance_bytes=_maybe_bytes,
-    outcome=noise,
-    over_seconds=_seconds,
-    due_seconds=_maybe_seconds,
-    processes=st.lists(_processes, max_size=2).map(tuple),
-)
-_pods = st.builds(
-    PodRow,
-    uid=noise,
-    namespace=noise,
-    name=noise,
-    mode=noise,
-    owner=noise,
-    injected=st.booleans(),
-    undeclared=noise,
-    terminating=st.booleans(),
-    uses=st.lists(_uses, max_size=2).map(tuple),
-)
-_owners = st.builds(
-    OwnerRow,
-    namespace=noise,
-    kind=noise,
-    name=noise,
-    limit_bytes=_maybe_bytes,
-    peak_bytes=_bytes,
-    over_seconds=_seconds,
-    processes=_counts,
-    injected=st.booleans(),
-    pods=_counts,
-    evictions=_counts,
-)
-snapshots = st.builds(
-    Snapshot,
-    node=noise,
-    version=noise,
-    at=noise,
-    started=noise,
-    driver=noise,
-    highest=noise,
-    fresh=st.booleans(),
-    stale_seconds=_maybe_seconds,
-    brake=noise,
-    trouble=noise,
-    cards=st.lists(_cards, max_size=2).map(tuple),
-    pods=st.lists(_pods, max_size=2).map(tuple),
-    nobody=st.lists(st.builds(NobodyRow, card=noise, process=_processes), max_size=2).map(tuple),
-    owners=st.lists(_owners, max_size=2).map(tuple),
-)
+_FORMS: dict[object, st.SearchStrategy[object]] = {
+    str: noise,
+    bool: st.booleans(),
+    int: st.integers(0, LARGEST),
+    float: st.integers(0, 2**40).map(lambda milliseconds: round(milliseconds / 1000, 3)),
+}
+
+
+def rows(kind: object) -> st.SearchStrategy[Any]:
+    """
+    Draw rows of a kind in which every field says something, None where that is allowed.
+    """
+    if kind in _FORMS:
+        return _FORMS[kind]
+    inner = [rows(item) for item in get_args(kind) if item not in (type(None), ...)]
+    if get_origin(kind) is tuple:
+        return st.lists(inner[0], max_size=2).map(tuple)
+    if inner:
+        return st.none() | inner[0]
+    assert isinstance(kind, type)
+    fields = {name: rows(form) for name, form in get_type_hints(kind).items()}
+    return st.builds(kind, **fields)
+
+
+snapshots = rows(Snapshot)
 
 
 def spoiled(value: Any, path: list[int], noise: object) -> Any:

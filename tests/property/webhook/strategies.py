@@ -12,7 +12,6 @@ from gpufence import names
 from gpufence.candidates import CandidateCard
 from gpufence.cards import Card
 from gpufence.dialects import Units
-from gpufence.mode import Mode
 from gpufence.nodes import GpuNode
 from gpufence.quantity import GIB, MIB
 from webhook.policy import Policy, Toleration
@@ -21,7 +20,6 @@ from webhook.rewrite.containers import WATCHED
 NAMES = ("a", "b", "c")
 SIZES = (4, 11, 15, 23, 80)
 
-modes = st.sampled_from(Mode)
 _values = st.sampled_from(
     [
         *("", "0.05", "0.9", "0", "true", "false", "expandable_segments:True", "1073741824", "50%"),

@@ -8,18 +8,18 @@ import copy
 import json
 from collections import Counter
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jsonpatch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.pods import read_pod
-from tests.property.webhook.strategies import manifests, modes, namespaces, nodes, policies
+from tests.property.webhook.strategies import manifests, namespaces, nodes, policies
+from tests.support.rewriting import applied
 from webhook.fleet import Fleet
-from webhook.rewrite import Rewrite, Unchanged, rewrite
+from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
 from webhook.rewrite.containers import SETTABLE
 
@@ -28,80 +28,82 @@ if TYPE_CHECKING:
     from gpufence.plan import Plan
     from webhook.policy import Policy
 
-fleets = st.lists(nodes(), max_size=3).map(Fleet)
 
-
-def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
+class Case(NamedTuple):
     """
-    Return the pod as the API server would have it.
+    A pod, and all that its rewriting depends on.
     """
-    patch = json.loads(json.dumps(said.operations))
-    result: dict[str, Any] = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
-    return result
+
+    pod: dict[str, Any]
+    mode: Mode
+    namespace: dict[str, str]
+    fleet: Fleet
+    policy: Policy
+
+    def rewrite(self, pod: dict[str, Any] | None = None) -> Rewrite | Unchanged | Refusal:
+        item = self.pod if pod is None else pod
+        return rewrite(item, self.mode, self.namespace, self.fleet, self.policy)
 
 
-@given(manifests(), modes, namespaces, fleets, policies)
-def test_a_second_pass_finds_nothing_to_do(
-    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+def cases(*modes: Mode) -> st.SearchStrategy[Case]:
+    fleets = st.lists(nodes(), max_size=3).map(Fleet)
+    mode = st.sampled_from(modes or tuple(Mode))
+    return st.builds(Case, manifests(), mode, namespaces, fleets, policies)
+
+
+@given(cases())
+def test_a_second_pass_finds_nothing_to_do(case: Case) -> None:
     """
     The patch applies, and a second pass over its result makes no operation.
     """
-    said = rewrite(pod, mode, namespace, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite):
-        again = rewrite(applied(pod, said), mode, namespace, fleet, policy)
+        again = case.rewrite(applied(case.pod, said))
 
         assert isinstance(again, Unchanged)
 
 
-@given(manifests(), modes, namespaces, fleets, policies)
-def test_the_pod_handed_in_stays_as_it_was(
-    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+@given(cases())
+def test_the_pod_handed_in_stays_as_it_was(case: Case) -> None:
     """
     Rewriting changes nothing in the object it is given.
     """
-    before = copy.deepcopy(pod)
-    rewrite(pod, mode, namespace, fleet, policy)
+    before = copy.deepcopy(case.pod)
+    case.rewrite()
 
-    assert before == pod
+    assert before == case.pod
 
 
-@given(manifests(), modes, namespaces, fleets, policies)
-def test_unknown_fields_survive(
-    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+@given(cases())
+def test_unknown_fields_survive(case: Case) -> None:
     """
     Whatever gpufence has no business with is the same afterwards.
     """
-    said = rewrite(pod, mode, namespace, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite):
-        assert _foreign(pod) == _foreign(applied(pod, said))
+        assert _foreign(case.pod) == _foreign(applied(case.pod, said))
 
 
-@given(manifests(), namespaces, fleets, policies)
-def test_observe_shows_containers_nothing(
-    pod: dict[str, Any], namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+@given(cases(Mode.OBSERVE))
+def test_observe_shows_containers_nothing(case: Case) -> None:
     """
     In observe the spec stays as it is, unless growth is asked for or a slot is forged.
     """
-    said = rewrite(pod, Mode.OBSERVE, namespace, fleet, policy)
-    asked = pod["metadata"].get("annotations", {}).get(names.GROWTH)
-    if isinstance(said, Rewrite) and not asked and names.ENV_PREFIX not in json.dumps(pod["spec"]):
-        assert pod["spec"] == applied(pod, said)["spec"]
+    said = case.rewrite()
+    asked = case.pod["metadata"].get("annotations", {}).get(names.GROWTH)
+    forged = names.ENV_PREFIX in json.dumps(case.pod["spec"])
+    if isinstance(said, Rewrite) and not asked and not forged:
+        assert case.pod["spec"] == applied(case.pod, said)["spec"]
 
 
-@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
-def test_no_variable_stands_twice(
-    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+@given(cases(Mode.CAP, Mode.EVICT))
+def test_no_variable_stands_twice(case: Case) -> None:
     """
     Every variable that gpufence sets stands once in its container.
     """
-    said = rewrite(pod, mode, namespace, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite):
-        result = applied(pod, said)
+        result = applied(case.pod, said)
         for name, container in said.plan.containers.items():
             ours = {setting.env for setting in container.settings if setting.slot}
             counted = Counter(entry["name"] for entry in _container(result, name).get("env", []))
@@ -109,16 +111,14 @@ def test_no_variable_stands_twice(
             assert dict.fromkeys(ours, 1) == {env: counted[env] for env in ours}
 
 
-@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
-def test_every_slot_has_a_value_and_every_value_a_slot(
-    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+@given(cases(Mode.CAP, Mode.EVICT))
+def test_every_slot_has_a_value_and_every_value_a_slot(case: Case) -> None:
     """
     Containers read exactly the slots that the annotations hold.
     """
-    said = rewrite(pod, mode, namespace, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite):
-        result = applied(pod, said)
+        result = applied(case.pod, said)
         held = {
             key.removeprefix(names.ENV_PREFIX)
             for key in result["metadata"]["annotations"]
@@ -134,16 +134,14 @@ def test_every_slot_has_a_value_and_every_value_a_slot(
         assert sorted(held) == sorted(planned)
 
 
-@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
-def test_no_value_is_above_the_share(
-    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+@given(cases(Mode.CAP, Mode.EVICT))
+def test_no_value_is_above_the_share(case: Case) -> None:
     """
     Whatever a user wishes, no fraction is above limit / card on the card it was reckoned for.
     """
-    said = rewrite(pod, mode, namespace, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite):
-        written = applied(pod, said)["metadata"]["annotations"]
+        written = applied(case.pod, said)["metadata"]["annotations"]
         for container in said.plan.containers.values():
             for setting in container.settings:
                 if setting.slot and setting.limit_bytes and setting.card_bytes:
@@ -151,37 +149,29 @@ def test_no_value_is_above_the_share(
                     _assert_within(setting.form, text, setting.limit_bytes, setting.card_bytes)
 
 
-@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), namespaces, fleets, policies)
-def test_who_runs_together_fits_together(
-    pod: dict[str, Any], mode: Mode, namespace: dict[str, str], fleet: Fleet, policy: Policy
-) -> None:
+@given(cases(Mode.CAP, Mode.EVICT))
+def test_who_runs_together_fits_together(case: Case) -> None:
     """
     The caps of all processes of containers that run together sum to no more than the pod's limit.
     """
-    said = rewrite(pod, mode, namespace, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite) and said.plan.limit_bytes is not None:
-        for phase in read_pod(pod).phases:
+        for phase in read_pod(case.pod).phases:
             caps = [_caps(said.plan, item.name) for item in phase]
 
             assert sum(caps) <= said.plan.limit_bytes
 
 
-@given(manifests(), namespaces, fleets, policies, nodes())
-def test_a_binding_changes_only_what_is_there(
-    pod: dict[str, Any],
-    namespace: dict[str, str],
-    fleet: Fleet,
-    policy: Policy,
-    node: GpuNode,
-) -> None:
+@given(cases(Mode.CAP), nodes())
+def test_a_binding_changes_only_what_is_there(case: Case, node: GpuNode) -> None:
     """
     At binding no slot appears that the pod does not read, and none is lost.
     """
-    said = rewrite(pod, Mode.CAP, namespace, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite):
-        bound = applied(pod, said)
+        bound = applied(case.pod, said)
         before = _slots(bound["metadata"]["annotations"])
-        exact = exact_values(bound, node, policy)
+        exact = exact_values(bound, node, case.policy)
 
         assert _slots(exact) <= before
         if exact:
@@ -189,19 +179,17 @@ def test_a_binding_changes_only_what_is_there(
             assert _slots(exact) in (set(), before)
 
 
-@given(manifests(), st.sampled_from([Mode.CAP, Mode.EVICT]), fleets, policies)
-def test_a_container_that_joins_later_is_told_too(
-    pod: dict[str, Any], mode: Mode, fleet: Fleet, policy: Policy
-) -> None:
+@given(cases(Mode.CAP, Mode.EVICT))
+def test_a_container_that_joins_later_is_told_too(case: Case) -> None:
     """
     After another webhook has added a container, the second pass leaves the slots of the others.
     """
-    said = rewrite(pod, mode, {}, fleet, policy)
+    said = case.rewrite()
     if isinstance(said, Rewrite):
-        once = applied(pod, said)
+        once = applied(case.pod, said)
         joined = copy.deepcopy(once)
         joined["spec"]["containers"].insert(0, {"name": "proxy", "image": "proxy"})
-        second = rewrite(joined, mode, {}, fleet, policy)
+        second = case.rewrite(joined)
         if isinstance(second, Rewrite):
             twice = applied(joined, second)
             for name in said.plan.containers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=StrEnum)
 
 VERSION = 1
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Done(StrEnum):
@@ -91,23 +94,34 @@ def write_container(container: ContainerPlan) -> str:
     """
     Write one container's part of the annotation; many pods' containers are alike.
     """
-    return json.dumps(_container_object(container), separators=(",", ":"))
+    cap = "null" if container.cap_bytes is None else f'"{write_mebibytes(container.cap_bytes)}"'
+    figures: dict[object, str] = {}  # most settings of a container have the same
+    settings = []
+    for item in container.settings:
+        amounts = (item.limit_bytes, item.reserve_bytes, item.card_bytes, item.allowance_bytes)
+        if amounts not in figures:
+            limit, reserve, card, allowance = map(_amount, amounts)
+            figures[amounts] = f'"L":{limit},"C":{reserve},"T":{card},"A":{allowance}'
+        settings.append(
+            f'{{"env":{_quoted(item.env)},"slot":{_quoted(item.slot)},"form":{_quoted(item.form)},'
+            f'"user":{_quoted(item.user)},"done":"{item.done.value}",{figures[amounts]}}}'
+        )
+    return (
+        f'{{"limit":{_amount(container.limit_bytes)},"processes":{container.processes},'
+        f'"headroom":"{container.headroom.value}","cap":{cap},"settings":[{",".join(settings)}]}}'
+    )
 
 
 def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
     """
     Write the annotation of a plan whose containers have been written already.
     """
-    head: dict[str, object] = {
-        "v": VERSION,
-        "mode": str(plan.mode),
-        "dialect": plan.dialect,
-        "limit": _amount(plan.limit_bytes),
-    }
-    if plan.namespace:
-        head["namespace"] = dict(plan.namespace)
-    parts = ",".join(f"{json.dumps(name)}:{text}" for name, text in containers.items())
-    return f'{json.dumps(head, separators=(",", ":"))[:-1]},"containers":{{{parts}}}}}'
+    namespace = f'"namespace":{_ENCODER.encode(dict(plan.namespace))},' if plan.namespace else ""
+    parts = ",".join([f"{_quoted(name)}:{text}" for name, text in containers.items()])
+    return (
+        f'{{"v":{VERSION},"mode":"{plan.mode}","dialect":{_quoted(plan.dialect)},'
+        f'"limit":{_amount(plan.limit_bytes)},{namespace}"containers":{{{parts}}}}}'
+    )
 
 
 def read_plan(text: str) -> Plan:
@@ -130,30 +144,6 @@ def read_plan(text: str) -> Plan:
         },
         namespace=as_texts(said.get("namespace"), f"{PLAN}.namespace"),
     )
-
-
-def _container_object(container: ContainerPlan) -> dict[str, object]:
-    return {
-        "limit": _amount(container.limit_bytes),
-        "processes": container.processes,
-        "headroom": str(container.headroom),
-        "cap": None if container.cap_bytes is None else write_mebibytes(container.cap_bytes),
-        "settings": [_setting_object(setting) for setting in container.settings],
-    }
-
-
-def _setting_object(setting: Setting) -> dict[str, object]:
-    return {
-        "env": setting.env,
-        "slot": setting.slot,
-        "form": setting.form,
-        "user": setting.user,
-        "done": str(setting.done),
-        "L": _amount(setting.limit_bytes),
-        "C": _amount(setting.reserve_bytes),
-        "T": _amount(setting.card_bytes),
-        "A": _amount(setting.allowance_bytes),
-    }
 
 
 def _container(said: Object, name: str) -> ContainerPlan:
@@ -185,8 +175,12 @@ def _setting(said: Object, path: str) -> Setting:
     )
 
 
-def _amount(amount: int | None) -> str | None:
-    return None if amount is None else write_bytes(amount, largest="Mi")
+def _amount(amount: int | None) -> str:
+    return "null" if amount is None else f'"{write_bytes(amount, largest="Mi")}"'
+
+
+def _quoted(text: str | None) -> str:
+    return "null" if text is None else encode_basestring_ascii(text)
 
 
 def _bytes(value: object, path: str) -> int | None:

@@ -164,8 +164,8 @@ def _smallest(figures: list[CardFigures]) -> Smallest:
 
 
 def _order(figures: CardFigures) -> int:
-    ratio = figures.ratio
-    return ratio.numerator * _EXACT // ratio.denominator
+    may = figures.exact
+    return may.numerator * _EXACT // (may.denominator * (figures.card_bytes or 1))
 
 
 def _too_small(plain: list[CardFigures], terms: PodTerms) -> TooSmall | None:

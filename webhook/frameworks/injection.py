@@ -5,7 +5,7 @@ PURE. Everything one container is told, from the figures and from what it says a
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Setting, write_container
@@ -61,18 +61,22 @@ class ContainerText(NamedTuple):
     env_from: bool = False
 
 
+Source: TypeAlias = dict[str, dict[str, str]]
+"""Where the kubelet finds a variable's value when it starts the container."""
+
+
 class Injection(NamedTuple):
     """
     What becomes of one container; `text` is its part of the plan as it stands on the pod.
 
-    `slots` are variables to point at their slots, `values` what stands in those; `restored` are
-    variables that an earlier pass pointed at a slot and that get their own text back, or go;
-    `argument` is to be appended where there is one.
+    `sources` are variables and where each finds its value: in an annotation, of which `values` are
+    the texts. `restored` are variables that an earlier pass pointed at a slot and that get their
+    own text back, or go; `argument` is to be appended where there is one.
     """
 
     plan: ContainerPlan
     text: str
-    slots: Mapping[str, str]
+    sources: Mapping[str, Source]
     values: Mapping[str, str]
     restored: Mapping[str, str | None]
     warnings: tuple[str, ...]
@@ -132,12 +136,12 @@ def _injection(
     return Injection(
         plan=plan,
         text=write_container(plan),
-        slots=work.slots,
+        sources=work.sources,
         values=work.values,
         restored={
             env: variable.user
             for env, variable in text.variables.items()
-            if variable.points and env not in work.slots
+            if variable.points and env not in work.sources
         },
         warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
         argument=text.launch.argument if text.launch is not None and work.told else "",
@@ -160,7 +164,7 @@ class _Work:
         self.next_slot = first_slot
         self.idle = terms.injecting is Injecting.NOTHING or not terms.fenced
         self.settings: list[Setting] = []
-        self.slots: dict[str, str] = {}
+        self.sources: dict[str, Source] = {}
         self.values: dict[str, str] = {}
         self.warnings: list[str] = []
         self.aware = False
@@ -241,8 +245,10 @@ class _Work:
         slot = ""
         stays = isinstance(row, FixedRow) and value.done is Done.KEPT and not variable.points
         if really and not stays:
-            slot = self.slots[env] = variable.slot or self._new_slot()
-            self.values[slot] = value.text
+            slot = variable.slot or self._new_slot()
+            key = f"{names.ENV_PREFIX}{slot}"
+            self.sources[env] = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+            self.values[key] = value.text
         figures = value.figures[:4] if value.figures is not None else ()
         done = value.done if really else Done.PLANNED
         self.settings.append(Setting(env, slot, row.form, done, user, *figures))

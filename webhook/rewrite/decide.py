@@ -113,11 +113,9 @@ def _record(
     """
     Write the annotations by which the decision can be read with kubectl.
     """
-    record = {
-        f"{names.ENV_PREFIX}{slot}": text
-        for item in containers
-        for slot, text in item.injection.values.items()
-    }
+    record: dict[str, str] = {}
+    for item in containers:
+        record.update(item.injection.values)
     texts = {item.container.text.name: item.injection.text for item in containers}
     record[names.PLAN] = join_plan(plan, texts)
     record[names.INJECTED] = _injected(inputs)

@@ -42,37 +42,17 @@ class KnownNode(NamedTuple):
 class PodLimits(NamedTuple):
     """
     The limits on each card, at least one; `unclear` are the problems of cards that gave none.
+
+    `first` are those on the first card, for all that is the same on every card. `limit_bytes` is
+    the smallest limit there is. `fenced` is True where gpufence is to hold the pod to it.
     """
 
-    by_card: tuple[tuple[CandidateCard, Limits], ...]
-    unclear: tuple[Problem, ...] = ()
-
-    @property
-    def first(self) -> Limits:
-        """
-        Return the limits on the first card, for all that is the same on every card.
-        """
-        return self.by_card[0][1]
-
-    @property
-    def limit_bytes(self) -> int | None:
-        """
-        Return the pod's limit: the smallest there is.
-        """
-        limits = (each.limit_bytes for _, each in self.by_card if each.limit_bytes is not None)
-        return min(limits, default=None)
-
-    @property
-    def fenced(self) -> bool:
-        """
-        Return whether gpufence is to hold the pod to its limit, and nobody else does.
-        """
-        enforced = any(each.enforced for _, each in self.by_card)
-        return enforced and not self.library_caps
-
-    @property
-    def library_caps(self) -> bool:
-        return all(each.library_caps for _, each in self.by_card)
+    by_card: list[tuple[CandidateCard, Limits]]
+    first: Limits
+    limit_bytes: int | None
+    library_caps: bool
+    fenced: bool
+    unclear: tuple[Problem, ...]
 
 
 class PlanInputs(NamedTuple):
@@ -101,7 +81,7 @@ class PlanInputs(NamedTuple):
         """
         Return the limits of one container on every card.
         """
-        by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else ()
+        by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else []
         found = [
             (part, card)
             for card, limits in by_card
@@ -202,10 +182,19 @@ def _limits(
             readable.append((card, limits))
         else:
             failed.append(limits)
-    unreadable = dict.fromkeys([item for item in failed if isinstance(item, Unreadable)])
-    if readable:
-        return PodLimits(tuple(readable), tuple(dict.fromkeys(it.problem for it in unreadable)))
-    return next(iter(unreadable), failed[0])
+    unreadable = [item for item in failed if isinstance(item, Unreadable)]
+    if not readable:
+        return unreadable[0] if unreadable else failed[0]
+    library_caps = all(each.library_caps for _, each in readable)
+    known = [each.limit_bytes for _, each in readable if each.limit_bytes is not None]
+    return PodLimits(
+        by_card=readable,
+        first=readable[0][1],
+        limit_bytes=min(known, default=None),
+        library_caps=library_caps,
+        fenced=not library_caps and any(each.enforced for _, each in readable),
+        unclear=tuple(dict.fromkeys([item.problem for item in unreadable])),
+    )
 
 
 def _differs_by_card(declaration: Declared | Undeclared | Unreadable) -> bool:

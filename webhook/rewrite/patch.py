@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from gpufence.shape import Object
-    from webhook.frameworks.injection import Injection
+    from webhook.frameworks.injection import Injection, Source
     from webhook.operations import Patch, Path
     from webhook.policy import Policy, Toleration
     from webhook.rewrite.containers import GpuContainer
@@ -35,16 +35,16 @@ def change_container(patch: Patch, container: GpuContainer, injection: Injection
     at: Mapping[str, int] = {}
     if container.positions:
         gone = {env for env, user in injection.restored.items() if user is None}
-        at = _without_doubles(patch, path, container.positions, injection.slots, gone)
+        at = _without_doubles(patch, path, container.positions, injection.sources, gone)
         for env, text in injection.restored.items():
             if text is not None:
                 _restore(patch, (*path, at[env]), text)
-        for env, slot in injection.slots.items():
+        for env, source in injection.sources.items():
             if env in at:
-                _point(patch, (*path, at[env]), slot)
+                _point(patch, (*path, at[env]), source)
     fresh = [
-        {"name": env, "valueFrom": source_of(slot)}
-        for env, slot in injection.slots.items()
+        {"name": env, "valueFrom": source}
+        for env, source in injection.sources.items()
         if env not in at
     ]
     patch.extend(path, fresh)
@@ -77,20 +77,13 @@ def schedule(patch: Patch, policy: Policy, inputs: PlanInputs) -> None:
         patch.extend(("spec", "tolerations"), [_write(item) for item in missing])
 
 
-def source_of(slot: str) -> dict[str, object]:
-    """
-    Return where the kubelet finds a slot's value when it starts the container.
-    """
-    return {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
-
-
-def _point(patch: Patch, path: Path, slot: str) -> None:
+def _point(patch: Patch, path: Path, source: Source) -> None:
     entry = patch.look(path)
-    if slot_of(entry) == slot:
+    if slot_of(entry) == slot_of({"valueFrom": source}):
         return
     if "value" in entry:
         patch.remove(path, "value")
-    patch.update(path, {"valueFrom": source_of(slot)})
+    patch.update(path, {"valueFrom": source})
 
 
 def _restore(patch: Patch, path: Path, text: str) -> None:

@@ -13,7 +13,6 @@ from agent.model.memory import Evicted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from agent.model.decision import Verdict
     from agent.model.memory import Memory
@@ -90,28 +89,30 @@ def brake_of(use: PodOnCard, card: CardUse, tick: Tick) -> Brake | None:
 
 
 def chosen(
-    verdicts: Sequence[Verdict], held: Mapping[str, AbstractSet[str]], tick: Tick
+    verdicts: list[Verdict], uses: Mapping[str, Sequence[PodOnCard]], tick: Tick
 ) -> tuple[list[Verdict], list[Verdict]]:
     """
     Return all verdicts with those that must wait turned into such, and the ones to carry out: the
     worst excess first, one pod for each card and pass, within the caps.
 
-    `held` are the cards on which a pod holds memory: going, it frees them all, so that nobody else
-    on any of them goes in the same pass, nor before the answer to an act that is under way.
+    Going, a pod frees all cards it holds memory on, so that nobody else on any of them goes in the
+    same pass, nor before the answer to an act that is under way.
     """
+    due = [(index, item) for index, item in enumerate(verdicts) if item.action is not None]
+    if not due:
+        return verdicts, []
     evicted = [*tick.evicted]
     evicted += [Evicted(tick.now, item.pod.namespace) for item in tick.outstanding]
     acting = {item.pod.uid for item in tick.outstanding}
-    taken = {uuid for uid in acting for uuid in held.get(uid, ())}
+    taken = {use.card.uuid for uid in acting for use in uses.get(uid, ())}
     taken.update(item.uuid for item in tick.outstanding)
     settled: dict[int, Verdict] = {}
     acts: list[Verdict] = []
-    due = [(index, item) for index, item in enumerate(verdicts) if item.action is not None]
     for index, verdict in sorted(due, key=lambda pair: _rank(pair[1])):
         pod = verdict.pod
         if pod.uid in acting:
             continue
-        cards = held[pod.uid]
+        cards = {use.card.uuid for use in uses[pod.uid]}
         brake = _cap_brake(evicted, pod.namespace, tick.policy)
         if not taken.isdisjoint(cards):
             settled[index] = verdict._replace(outcome=_waiting(verdict), action=None)

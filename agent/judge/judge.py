@@ -48,8 +48,7 @@ def judge(
         if pod.mode is not None:
             of_pod, remembered[uid] = _judge_pod(pod, uses.get(uid, ()), observation, tick)
             verdicts += of_pod
-    held = {uid: {use.card.uuid for use in of_pod} for uid, of_pod in uses.items()}
-    verdicts, acts = chosen(verdicts, held, tick)
+    verdicts, acts = chosen(verdicts, uses, tick)
     nobodys = {
         uuid: unattributed(memory.unattributed.get(uuid, EMPTY), card, tick)
         for uuid, card in cards.items()
@@ -114,7 +113,9 @@ def _judge_pod(
     past = tick.memory.pods.get(pod.uid)
     if past is None or past.mode < mode:
         past = PodMemory(mode)
-    first_seen_at = _first_seen(past, uses, observation)
+    first_seen_at = past.first_seen_at
+    if first_seen_at is None:
+        first_seen_at = _first_seen(uses, observation)
     verdicts: list[Verdict] = [] if uses else [Verdict(pod, Outcome.IDLE)]
     watches: dict[str, Watch] = {}
     for use in uses:
@@ -143,13 +144,9 @@ def _judge_pod(
     return verdicts, PodMemory(mode, first_seen_at, refusals, watches)
 
 
-def _first_seen(
-    past: PodMemory, uses: Sequence[PodOnCard], observation: Observation
-) -> float | None:
+def _first_seen(uses: Sequence[PodOnCard], observation: Observation) -> float | None:
     """
-    Return the pod's first sample with a process on any card; once known it stays.
+    Return the pod's first sample with a process on any card.
     """
-    if past.first_seen_at is not None:
-        return past.first_seen_at
     times = (observation.cards[use.card.uuid].listed_at for use in uses if use.processes)
     return min((listed for listed in times if listed is not None), default=None)

@@ -122,7 +122,8 @@ class Loop:
         self._act(decision)
         self._publish(observation.sample)
         self._write([*settled, *self._notices(observation.sample, decision)], now)
-        self._ledger = entered(self._ledger, observation, decision, policy.gap_seconds)
+        before = None if self.state.last is None else self.state.last.observation
+        self._ledger = entered(self._ledger, observation, before, decision, policy.gap_seconds)
         violations, self._violations = count_violations(
             self._counts.violations, self._violations, decision
         )

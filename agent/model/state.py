@@ -5,7 +5,7 @@ PURE. All that is known after one tick, in one value, of which metrics and snaps
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from agent.model.memory import NO_WATCH
 from gpufence.exposition import Distribution
@@ -63,8 +63,7 @@ class Counts:
     violations: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerTally:
+class OwnerTally(NamedTuple):
     """
     One owner of pods; `seen_at` is when any of them last held memory, to a minute.
     """
@@ -86,11 +85,14 @@ class OwnerTally:
 class Ledger:
     """
     All owners by lineage, and the pods that have been counted and are still there.
+
+    `entered_at` is when all pods were last looked at.
     """
 
     owners: Mapping[Lineage, OwnerTally] = field(default_factory=dict)
     counted: frozenset[str] = frozenset()
     at: float | None = None
+    entered_at: float = 0.0
 
 
 NO_LEDGER = Ledger()

@@ -40,9 +40,9 @@ class Book:
         owners = [process_of(item, 10 + number) for number, item in enumerate(pods)]
         amounts = {10 + n: held[item.name] for n, item in enumerate(pods) if item.name in held}
         use = uses([card_sample(0, amounts, at=self.now)], owners, pods, self.before, at=self.now)
-        self.before = use
         decision, self.memory = judge(use, self.memory, Policy(), self.now)
-        self.ledger = entered(self.ledger, use, decision, self.most_seconds)
+        self.ledger = entered(self.ledger, use, self.before, decision, self.most_seconds)
+        self.before = use
 
     @property
     def only(self) -> OwnerTally:
@@ -130,7 +130,7 @@ def test_processes_of_strangers_leave_no_trace() -> None:
     use = replace(use, pods=pods_on_node([]))
     decision, _ = judge(use, book.memory, Policy(), 2.0)
 
-    assert {} == entered(NO_LEDGER, use, decision, 3.0).owners
+    assert {} == entered(NO_LEDGER, use, None, decision, 3.0).owners
 
 
 def test_an_eviction_is_entered_with_its_owner() -> None:
@@ -173,4 +173,4 @@ def test_a_verdict_without_an_owner_is_no_harm() -> None:
     decision, _ = judge(use, book.memory, Policy(), 2.0)
     empty = replace(use, cards={})
 
-    assert {} == entered(NO_LEDGER, empty, decision, 3.0).owners
+    assert {} == entered(NO_LEDGER, empty, None, decision, 3.0).owners

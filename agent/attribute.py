@@ -62,12 +62,12 @@ def _card(
     else:
         processes = tuple(_seen(sample, listed, occupants, pods, before, settled=settled))
     if settled and before is not None and processes == before.processes:
-        held, nobodys = before.pods, before.unattributed_bytes
+        uses, nobodys = before.pods, before.unattributed_bytes
     else:
-        held = _by_pod(sample.card, processes, pods)
+        uses = _by_pod(sample.card, processes, pods)
         nobodys = _total(item for item in processes if not item.pod_uid)
     return CardUse(
-        sample.card, sample.memory, listed.listed_at, sample.mps, held, processes, nobodys
+        sample.card, sample.memory, listed.listed_at, sample.mps, uses, processes, nobodys
     )
 
 
@@ -76,11 +76,11 @@ def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> Ca
     Keep the names of those who held memory: what they hold now is unknown, not nothing.
     """
     known = pods.by_uid
-    held = () if before is None else [uid for uid in before.pods if uid in known]
+    uids = () if before is None else [uid for uid in before.pods if uid in known]
     uuid = sample.card.uuid
     unknown = {
         uid: PodOnCard(known[uid], sample.card, known[uid].limit_on(uuid), None, None)
-        for uid in held
+        for uid in uids
     }
     return CardUse(sample.card, sample.memory, None, sample.mps, unknown, (), None)
 

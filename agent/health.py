@@ -28,7 +28,7 @@ up: upgrades and resets of a driver are over by then.
 
 def trouble_of_loop(silence_seconds: float, interval_seconds: float) -> str:
     """
-    Say what is wrong, given when the last look ended; nothing where a restart would not help.
+    Return what is wrong, given when the last look ended; nothing where a restart would not help.
     """
     if silence_seconds <= STUCK_SECONDS + interval_seconds:
         return ""
@@ -37,7 +37,7 @@ def trouble_of_loop(silence_seconds: float, interval_seconds: float) -> str:
 
 def trouble_of_container(state: AgentState, now: float) -> str:
     """
-    Say what this container has lost for good; a driver that hangs or is not loaded is not that.
+    Return what this container has lost for good; a driver that hangs or is not loaded is not that.
     """
     trouble = NO_TROUBLE if state.last is None else state.last.observation.sample.trouble
     since = state.started_at if state.measured_at is None else state.measured_at

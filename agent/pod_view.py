@@ -96,42 +96,42 @@ def _fence(raw: Object, context: PodContext) -> _Fence:
     Work out the limit on each card; cards of one size have one limit.
     """
     pod = read_pod(raw)
-    said = read_declaration(pod, context.units)
+    declaration = read_declaration(pod, context.units)
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
     words = read_namespace_options(context.annotations)
     by_size = {
-        size: limits_on(said, pod, options, words, size)
+        size: limits_on(declaration, pod, options, words, size)
         for size in {card.memory_bytes for card in context.cards}
     }
     limits: dict[str, PodLimit] = {}
     enforced = True
     undeclared = ""
     for card in context.cards:
-        found = by_size[card.memory_bytes]
-        if isinstance(found, Limits) and found.limit_bytes is not None:
-            limits[card.uuid] = _limit(found, found.limit_bytes)
-            enforced = found.enforced
+        on_card = by_size[card.memory_bytes]
+        if isinstance(on_card, Limits) and on_card.limit_bytes is not None:
+            limits[card.uuid] = _limit(on_card, on_card.limit_bytes)
+            enforced = on_card.enforced
         else:
-            undeclared = _why(found)
+            undeclared = _why(on_card)
     return _Fence(limits, undeclared, enforced)
 
 
-def _limit(found: Limits, limit_bytes: int) -> PodLimit:
-    parts = {part.container: part.limit_bytes for part in found.parts}
+def _limit(limits: Limits, limit_bytes: int) -> PodLimit:
+    parts = {part.container: part.limit_bytes for part in limits.parts}
     return PodLimit(limit_bytes, {name: part for name, part in parts.items() if part is not None})
 
 
-def _why(found: Limits | Undeclared | Unreadable) -> str:
-    if isinstance(found, Unreadable):
-        return found.problem.sentence
-    return found.reason if isinstance(found, Undeclared) else "its amount is not known"
+def _why(limits: Limits | Undeclared | Unreadable) -> str:
+    if isinstance(limits, Unreadable):
+        return limits.problem.sentence
+    return limits.reason if isinstance(limits, Undeclared) else "its amount is not known"
 
 
 def _exempt(
     annotations: Mapping[str, str], namespace: str, status: Object, context: PodContext
 ) -> str:
     """
-    Say why a pod is never evicted. Its priority is no reason: memory is taken at any priority.
+    Return why a pod is never evicted. Its priority is no reason: memory is taken at any priority.
     """
     if names.MIRROR in annotations:
         return "it is a static pod, which its kubelet would start again"
@@ -149,8 +149,8 @@ def _containers(status: Object) -> Iterator[tuple[str, str]]:
     for key in _STATUSES:
         for position, item in enumerate(objects(status.get(key), f"status.{key}")):
             field = f"status.{key}[{position}]"
-            found = as_text(item.get("containerID"), f"{field}.containerID")
-            identity = found.rpartition("://")[2]
+            reference = as_text(item.get("containerID"), f"{field}.containerID")
+            identity = reference.rpartition("://")[2]
             if identity:
                 yield identity, as_text(item.get("name"), f"{field}.name")
 
@@ -178,17 +178,17 @@ def _caps(annotations: Mapping[str, str]) -> dict[str, Cap]:
         plan = read_plan(annotations.get(names.PLAN, ""))
     except GpufenceError:
         return {}
-    found = {name: _cap(item) for name, item in plan.containers.items()}
-    return {name: cap for name, cap in found.items() if cap is not None}
+    caps = {name: _cap(item) for name, item in plan.containers.items()}
+    return {name: cap for name, cap in caps.items() if cap is not None}
 
 
 def _cap(plan: ContainerPlan) -> Cap | None:
     """
     Take the largest figures of a container's settings: which of them its program reads is unknown.
     """
-    told = [item for item in plan.settings if item.done in _TOLD]
-    caps = [item.allowance_bytes for item in told if item.allowance_bytes is not None]
-    reserves = [item.reserve_bytes for item in told if item.reserve_bytes is not None]
+    rows = [item for item in plan.settings if item.done in _TOLD]
+    caps = [item.allowance_bytes for item in rows if item.allowance_bytes is not None]
+    reserves = [item.reserve_bytes for item in rows if item.reserve_bytes is not None]
     if plan.cap_bytes is None or not caps:
         return None
     return Cap(max(plan.cap_bytes, *caps), max(reserves, default=0))

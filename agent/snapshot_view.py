@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapshot:
     """
-    Say all that is known; `at` is the time of day of `now`.
+    Return all that is known; `at` is the time of day of `now`.
 
     A look that is too old keeps its cards and pods, but every figure of theirs is unknown.
     """
-    look = state.last
+    last = state.last
     status = about.cluster
     current = state.is_current(now, about.gap_seconds)
     return Snapshot(
@@ -40,44 +40,44 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
         version=about.version,
         at=at,
         started=about.started,
-        driver="" if look is None else look.observation.sample.driver,
+        driver="" if last is None else last.observation.sample.driver,
         highest="" if status is None or not status.synced else str(status.highest),
         fresh=status is not None and status.fresh,
         stale_seconds=None if state.measured_at is None else max(now - state.measured_at, 0.0),
-        brake="" if look is None or look.decision.brake is None else str(look.decision.brake),
-        trouble=_trouble(look, current=current),
-        cards=() if look is None else tuple(_cards(look, now, current=current)),
-        pods=() if look is None else _pods(look, current=current),
-        nobody=() if look is None or not current else tuple(_nobody(look)),
+        brake="" if last is None or last.decision.brake is None else str(last.decision.brake),
+        trouble=_trouble(last, current=current),
+        cards=() if last is None else tuple(_cards(last, now, current=current)),
+        pods=() if last is None else _pods(last, current=current),
+        nobody=() if last is None or not current else tuple(_nobody(last)),
         owners=tuple(_owner(item) for _, item in sorted(state.ledger.owners.items())),
     )
 
 
-def _trouble(look: TickResult | None, *, current: bool) -> str:
-    if look is None:
+def _trouble(last: TickResult | None, *, current: bool) -> str:
+    if last is None:
         return "the cards have not been looked at yet"
     if not current:
         return "the cards have not been looked at for too long"
-    return look.observation.sample.trouble.text or "; ".join(
-        map(str, look.observation.sample.unidentified)
+    return last.observation.sample.trouble.text or "; ".join(
+        map(str, last.observation.sample.unidentified)
     )
 
 
-def _cards(look: TickResult, now: float, *, current: bool) -> Iterator[CardRow]:
-    samples = {item.card.uuid: item for item in look.observation.sample.cards}
+def _cards(last: TickResult, now: float, *, current: bool) -> Iterator[CardRow]:
+    samples = {item.card.uuid: item for item in last.observation.sample.cards}
     for use in sorted(
-        look.observation.cards.values(), key=lambda item: (item.card.index, item.card.uuid)
+        last.observation.cards.values(), key=lambda item: (item.card.index, item.card.uuid)
     ):
-        yield _card(look, use, samples[use.card.uuid], now, current=current)
+        yield _card(last, use, samples[use.card.uuid], now, current=current)
 
 
 def _card(
-    look: TickResult, use: CardUse, sample: CardSample, now: float, *, current: bool
+    last: TickResult, use: CardUse, sample: CardSample, now: float, *, current: bool
 ) -> CardRow:
     card = use.card
     memory = use.memory if current else None
     listed = use.listed_at if current else None
-    found = look.decision.findings.get(card.uuid)
+    finding = last.decision.findings.get(card.uuid)
     return CardRow(
         uuid=card.uuid,
         index=card.index,
@@ -86,7 +86,7 @@ def _card(
         used_bytes=None if memory is None else memory.used_bytes,
         free_bytes=None if memory is None else memory.free_bytes,
         reserved_bytes=None if memory is None else memory.reserved_bytes,
-        committed_bytes=0 if found is None else found.committed_bytes,
+        committed_bytes=0 if finding is None else finding.committed_bytes,
         unattributed_bytes=use.unattributed_bytes if current else None,
         listed_seconds_ago=None if listed is None else max(now - listed, 0.0),
         mps=use.mps,
@@ -94,24 +94,24 @@ def _card(
     )
 
 
-def _pods(look: TickResult, *, current: bool) -> tuple[PodRow, ...]:
+def _pods(last: TickResult, *, current: bool) -> tuple[PodRow, ...]:
     """
     Return a row for each, by namespace and name.
     """
-    held: dict[str, dict[str, PodOnCard]] = {}
-    for uuid, card in look.observation.cards.items():
+    uses: dict[str, dict[str, PodOnCard]] = {}
+    for uuid, card in last.observation.cards.items():
         for uid, use in card.pods.items():
-            held.setdefault(uid, {})[uuid] = use
+            uses.setdefault(uid, {})[uuid] = use
     verdicts: dict[str, dict[str, Verdict]] = {}
-    for verdict in look.decision.verdicts:
+    for verdict in last.decision.verdicts:
         of_pod = verdicts.setdefault(verdict.pod.uid, {})
         if verdict.use is not None:
             of_pod[verdict.uuid] = verdict
-    known = look.observation.pods.by_uid
+    pods = last.observation.pods.by_uid
     rows = [
-        _pod(known[uid], held.get(uid, {}), verdicts.get(uid, {}), current=current)
-        for uid in held.keys() | verdicts.keys()
-        if uid in known
+        _pod(pods[uid], uses.get(uid, {}), verdicts.get(uid, {}), current=current)
+        for uid in uses.keys() | verdicts.keys()
+        if uid in pods
     ]
     return tuple(sorted(rows, key=lambda row: (row.namespace, row.name, row.uid)))
 
@@ -121,7 +121,7 @@ def _process(process: ProcessUse, command: str = "") -> ProcessRow:
 
 
 def _pod(
-    pod: PodOnNode, held: dict[str, PodOnCard], verdicts: dict[str, Verdict], *, current: bool
+    pod: PodOnNode, uses: dict[str, PodOnCard], verdicts: dict[str, Verdict], *, current: bool
 ) -> PodRow:
     owner = "" if pod.controller is None else f"{pod.controller.kind}/{pod.controller.name}"
     return PodRow(
@@ -134,8 +134,8 @@ def _pod(
         undeclared=pod.undeclared,
         terminating=pod.terminating,
         uses=tuple(
-            _use(pod, uuid, held[uuid], verdicts.get(uuid), current=current)
-            for uuid in sorted(held)
+            _use(pod, uuid, uses[uuid], verdicts.get(uuid), current=current)
+            for uuid in sorted(uses)
         ),
     )
 
@@ -156,8 +156,8 @@ def _use(
     )
 
 
-def _nobody(look: TickResult) -> Iterator[NobodyRow]:
-    for uuid, use in look.observation.cards.items():
+def _nobody(last: TickResult) -> Iterator[NobodyRow]:
+    for uuid, use in last.observation.cards.items():
         for process in use.processes:
             if not process.pod_uid:
                 command = "" if process.occupant is None else process.occupant.command

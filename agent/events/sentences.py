@@ -30,7 +30,7 @@ def limit_exceeded(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(
         names.LIMIT_EXCEEDED,
         verdict,
-        f"{_held(verdict)}; {_what_follows(verdict)}; {_LESS_OR_MORE}",
+        f"{_use_of(verdict)}; {_what_follows(verdict)}; {_LESS_OR_MORE}",
     )
 
 
@@ -49,7 +49,7 @@ def would_evict(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(
         names.WOULD_EVICT,
         verdict,
-        f"{_held(verdict)}; in mode evict the pod would be evicted now, in mode {mode} it stays; "
+        f"{_use_of(verdict)}; in mode evict the pod would be evicted now, in mode {mode} it stays; "
         f"{_LESS_OR_MORE} before the namespace's {names.MODE} is raised",
     )
 
@@ -59,7 +59,7 @@ def evicted(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(
         names.EVICTED,
         verdict,
-        f"evicted: {_held(verdict)}{why}; {_LESS_OR_MORE}",
+        f"evicted: {_use_of(verdict)}{why}; {_LESS_OR_MORE}",
     )
 
 
@@ -67,7 +67,7 @@ def eviction_blocked(verdict: Verdict, detail: str) -> tuple[Notice, ...]:
     return _on_pod(
         names.EVICTION_BLOCKED,
         verdict,
-        f"{_held(verdict)}, and the API server refuses the eviction: "
+        f"{_use_of(verdict)}, and the API server refuses the eviction: "
         f"{_clipped(detail)}; it is asked again; "
         "let exactly one PodDisruptionBudget match the pod and allow a disruption",
     )
@@ -77,7 +77,7 @@ def eviction_failed(verdict: Verdict, detail: str) -> tuple[Notice, ...]:
     return _on_pod(
         names.EVICTION_FAILED,
         verdict,
-        f"{_held(verdict)}, and the eviction failed: {_clipped(detail)}; it is tried again; "
+        f"{_use_of(verdict)}, and the eviction failed: {_clipped(detail)}; it is tried again; "
         "run gpufence-agent check on the node, or delete the pod",
     )
 
@@ -86,53 +86,54 @@ def termination_stuck(verdict: Verdict) -> tuple[Notice, ...]:
     return _on_pod(
         names.TERMINATION_STUCK,
         verdict,
-        f"{_held(verdict)}; the pod is terminating and does not end, which the API cannot hurry; "
+        f"{_use_of(verdict)}; the pod is terminating and does not end, which the API cannot hurry; "
         "end its processes on the node, or enable last-resort-kill",
     )
 
 
-def cap_ineffective(verdict: Verdict, found: Ineffective) -> tuple[Notice, ...]:
+def cap_ineffective(verdict: Verdict, process: Ineffective) -> tuple[Notice, ...]:
     message = (
-        f"process {found.pid} of container {found.container} holds {mebibytes(found.used_bytes)} "
-        f"on {_where(verdict)}, its framework was told to stay within "
-        f"{limit_mebibytes(found.allowed_bytes)} with its context; its settings are ignored or "
-        f"overridden; see {names.PLAN} for what was set, and {names.WARNINGS} for what defeats it"
+        f"process {process.pid} of container {process.container} holds "
+        f"{mebibytes(process.used_bytes)} on {_where(verdict)}, its framework was told "
+        f"to stay within {limit_mebibytes(process.allowed_bytes)} with its context; "
+        f"its settings are ignored or overridden; see {names.PLAN} for what was set, "
+        f"and {names.WARNINGS} for what defeats it"
     )
-    return _on_pod(names.CAP_INEFFECTIVE, verdict, message, topic=found.container)
+    return _on_pod(names.CAP_INEFFECTIVE, verdict, message, topic=process.container)
 
 
 def undeclared(verdict: Verdict) -> tuple[Notice, ...]:
-    held = None if verdict.use is None else verdict.use.used_bytes
+    used = None if verdict.use is None else verdict.use.used_bytes
     why = verdict.pod.undeclared or "no limit is known for this card"
     return _on_pod(
         names.UNDECLARED,
         verdict,
-        f"{_holds(verdict)} {mebibytes(held)} on {_where(verdict)} by {_processes(verdict)} "
+        f"{_holds(verdict)} {mebibytes(used)} on {_where(verdict)} by {_processes(verdict)} "
         f"without a limit: {_clipped(why)}; request an amount of GPU memory, or set {names.MEMORY}",
     )
 
 
-def overcommitted(node: str, found: CardFinding) -> Notice:
-    total = (
-        found.card.card.memory_bytes if found.card.memory is None else found.card.memory.total_bytes
-    )
+def overcommitted(node: str, finding: CardFinding) -> Notice:
+    card, memory = finding.card.card, finding.card.memory
+    total = card.memory_bytes if memory is None else memory.total_bytes
     message = (
-        f"the limits of the pods on {_card(found.card.card)} add up to "
-        f"{mebibytes(found.committed_bytes)}, the card has {limit_mebibytes(total)}; nobody is "
+        f"the limits of the pods on {_card(card)} add up to "
+        f"{mebibytes(finding.committed_bytes)}, the card has {limit_mebibytes(total)}; nobody is "
         "evicted for that; let one scheduler alone place GPU pods on this node"
     )
-    return _on_node(names.OVERCOMMITTED, node, message, topic=found.card.card.uuid)
+    return _on_node(names.OVERCOMMITTED, node, message, topic=card.uuid)
 
 
-def unattributed(node: str, found: CardFinding) -> Notice:
-    pids = [str(item.pid) for item in found.card.processes if not item.pod_uid]
+def unattributed(node: str, finding: CardFinding) -> Notice:
+    card = finding.card.card
+    pids = [str(item.pid) for item in finding.card.processes if not item.pod_uid]
     message = (
-        f"processes that belong to no pod of this node hold {mebibytes(found.unattributed_bytes)} "
-        f"on {_card(found.card.card)}: PID {_listed(pids)}; "
+        "processes that belong to no pod of this node hold "
+        f"{mebibytes(finding.unattributed_bytes)} on {_card(card)}: PID {_listed(pids)}; "
         "nobody is evicted for that; look at them with nvidia-smi and ps on the node, "
         "or run gpufence-agent check"
     )
-    return _on_node(names.UNATTRIBUTED, node, message, topic=found.card.card.uuid)
+    return _on_node(names.UNATTRIBUTED, node, message, topic=card.uuid)
 
 
 def nvml_unavailable(node: str, trouble: str, stale_seconds: float) -> Notice:
@@ -173,11 +174,11 @@ def eviction_suspended(node: str, brake: Brake, violating: int, fenced: int) -> 
     )
 
 
-def _held(verdict: Verdict) -> str:
+def _use_of(verdict: Verdict) -> str:
     use = verdict.use
-    held = None if use is None else use.counted_bytes
+    counted = None if use is None else use.counted_bytes
     return (
-        f"{_holds(verdict)} {mebibytes(held)} on {_where(verdict)}, "
+        f"{_holds(verdict)} {mebibytes(counted)} on {_where(verdict)}, "
         f"the pod's limit is {limit_mebibytes(verdict.limit_bytes)}, "
         f"over for {minutes(verdict.over_seconds)} by {_processes(verdict)}"
     )
@@ -185,7 +186,7 @@ def _held(verdict: Verdict) -> str:
 
 def _what_follows(verdict: Verdict) -> str:
     """
-    Say what a person may expect, by the reason that keeps the pod where it is.
+    Return what a person may expect, by the reason that keeps the pod where it is.
     """
     lasting = {
         Outcome.TOLERATED: "within the margin for eviction, so it stays",
@@ -251,8 +252,8 @@ def _holds(verdict: Verdict) -> str:
     """
     Begin a sentence with the containers that hold memory, the largest first.
     """
-    held = {} if verdict.use is None else verdict.use.containers or {}
-    names = sorted(held, key=lambda name: (-held[name], name))
+    used = {} if verdict.use is None else verdict.use.containers or {}
+    names = sorted(used, key=lambda name: (-used[name], name))
     if not names:
         return "the pod holds"
     if len(names) == 1:
@@ -264,7 +265,7 @@ def _processes(verdict: Verdict) -> str:
     """
     Count the processes and name the largest by PID.
     """
-    found = () if verdict.use is None else verdict.use.processes
-    by_size = sorted(found, key=lambda item: (-(item.used_bytes or 0), item.pid))
+    processes = () if verdict.use is None else verdict.use.processes
+    by_size = sorted(processes, key=lambda item: (-(item.used_bytes or 0), item.pid))
     pids = _listed([str(item.pid) for item in by_size])
-    return f"{len(found)} process{'' if len(found) == 1 else 'es'} (PID {pids})"
+    return f"{len(processes)} process{'' if len(processes) == 1 else 'es'} (PID {pids})"

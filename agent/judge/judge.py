@@ -127,14 +127,14 @@ def _judge_pod(
         else:
             card = observation.cards[uuid]
             since = tick.now if first_seen_at is None else first_seen_at
-            known = use._replace(
+            counted = use._replace(
                 grace_ends_at=since + tick.policy.grace_seconds,
                 hold_seconds=hold_seconds(pod, tick),
                 refusals=past.refusals,
                 brake=brake_of(use, card, tick),
             )
-            watch = carried(past.watches.get(uuid), known, card, tick)
-            verdicts.append(verdict_on(known._replace(watch=watch), card, tick))
+            watch = carried(past.watches.get(uuid), counted, card, tick)
+            verdicts.append(verdict_on(counted._replace(watch=watch), card, tick))
             if watch is not NO_WATCH:
                 watches[uuid] = watch
     if (watches, first_seen_at, mode) == (past.watches, past.first_seen_at, past.mode):

@@ -104,8 +104,8 @@ def unattributed(past: Bucket, card: CardUse, tick: Tick) -> Bucket:
     if card.card.uuid not in tick.renewed:
         return past
     policy = tick.policy
-    held = card.unattributed_bytes
-    over = None if held is None else held > policy.unattributed_floor_bytes
+    used = card.unattributed_bytes
+    over = None if used is None else used > policy.unattributed_floor_bytes
     hold = policy.unattributed_hold_seconds
     return pour(past, Pour(card.listed_at, hold, gap_seconds=hold), over=over)
 

@@ -129,11 +129,11 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
 
     A true UID counts more than one that an annotation claims.
     """
-    known = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
-    by_uid = {pod.uid: pod for pod in known}
+    ordered = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
+    by_uid = {pod.uid: pod for pod in ordered}
     return PodsOnNode(
         by_uid=by_uid,
-        by_cgroup={**{pod.static_uid: pod for pod in known if pod.static_uid}, **by_uid},
-        by_container={item: pod for pod in known for item in pod.containers},
+        by_cgroup={**{pod.static_uid: pod for pod in ordered if pod.static_uid}, **by_uid},
+        by_container={item: pod for pod in ordered for item in pod.containers},
         fresh=fresh,
     )

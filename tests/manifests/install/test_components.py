@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from agent.cluster.objects import COMPONENT
-from agent.metrics.cards import card_families
-from agent.metrics.pods import pod_families
 from agent.model.decision import Brake
+from agent.usage_metrics import card_families, pod_families
 from certs.issue import CA_DAYS, LEAF_DAYS
 from certs.material import ServiceNames
 from gpufence import names
@@ -122,7 +121,7 @@ def metric_names() -> set[str]:
     families = [*card_families(None), *pod_families(None)]
     plain = {
         node.value
-        for node in ast.walk(tree_of(ROOT / "agent" / "metrics" / "page.py"))
+        for node in ast.walk(tree_of(ROOT / "agent" / "metrics.py"))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     plain |= {value for value in vars(webhook_metrics).values() if isinstance(value, str)}

@@ -1,14 +1,13 @@
 """
-PURE. All families on one page, in a fixed order.
+PURE. The page of metrics, made from the last state when somebody asks for it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.metrics.cards import card_families
-from agent.metrics.pods import pod_families
 from agent.model.decision import Action, Answer, Brake
+from agent.usage_metrics import by_namespace, card_families, pod_families
 from gpufence.exposition import Family, Histogram, write_page
 
 if TYPE_CHECKING:
@@ -24,13 +23,13 @@ def page(state: AgentState, about: About, now: float) -> str:
     """
     Write what is known at this moment; figures of a look that is too old are left out.
     """
-    look = state.last if state.is_current(now, about.gap_seconds) else None
+    last = state.last if state.is_current(now, about.gap_seconds) else None
     return write_page(
         [
-            *pod_families(look),
-            *card_families(look),
+            *pod_families(last),
+            *card_families(last),
             *_measuring(state, about, now),
-            *_acting(state.counts, look),
+            *_acting(state.counts, last),
             *_cluster(about, state.counts),
             _info(about),
         ]
@@ -59,22 +58,19 @@ def _measuring(state: AgentState, about: About, now: float) -> Iterator[Metric]:
     )
 
 
-def _acting(counts: Counts, look: TickResult | None) -> Iterator[Metric]:
+def _acting(counts: Counts, last: TickResult | None) -> Iterator[Metric]:
     yield _evictions(counts)
-    yield Family(
+    yield by_namespace(
         "gpufence_violations_total",
         "counter",
         "Times a pod went over its limit on a card.",
-        tuple(
-            ({"namespace": namespace, "mode": mode}, count)
-            for (namespace, mode), count in sorted(counts.violations.items())
-        ),
+        counts.violations,
     )
     yield Family(
         "gpufence_brake",
         "gauge",
         "Whether a brake stops every eviction on this node.",
-        () if look is None else tuple(_brakes(look.decision.brake)),
+        () if last is None else tuple(_brakes(last.decision.brake)),
     )
 
 

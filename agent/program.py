@@ -9,6 +9,7 @@ import logging
 import signal
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from http import HTTPStatus
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,6 @@ from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.settings import STATUS_LISTEN, AgentSettings, read_agent_settings
 from agent.snapshot_view import snapshot_of
-from agent.status.pages import JSON, Page, health_page
-from agent.status.server import BACKLOG, StatusServer
 from agent.version import version
 from gpufence.exposition import CONTENT_TYPE
 from gpufence.names import SIMULATOR_STATE
@@ -34,11 +33,18 @@ from gpufence.snapshot import write_snapshot
 from kube import connect
 from service.listen import listen
 from service.logs import start_logging
+from service.status_server import (
+    BACKLOG,
+    JSON,
+    CachedPage,
+    StatusReply,
+    StatusServer,
+    text_reply,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from agent.status.request import Reply
     from kube import ClientSettings
 
 _STEP_SECONDS = 0.5
@@ -62,7 +68,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
         listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen, BACKLOG))
         cluster = NoCluster() if settings.cluster == "none" else _cluster(settings, access)
         program = Program(settings, cluster)
-        server = StatusServer(listener, program.pages, boottime)
+        server = StatusServer(listener, program.pages)
         with _told_to_end() as told:
             program.start()
             undo.callback(program.stop)
@@ -103,11 +109,11 @@ class Program:
         )
 
     @property
-    def pages(self) -> dict[str, Callable[[], Reply]]:
+    def pages(self) -> dict[str, Callable[[], StatusReply]]:
         return {
-            "/healthz": health_page(self.trouble),
-            "/metrics": Page(CONTENT_TYPE, self._metrics, boottime),
-            "/v1/snapshot": Page(JSON, self._snapshot, boottime),
+            "/healthz": self._health,
+            "/metrics": CachedPage(CONTENT_TYPE, self._metrics, boottime),
+            "/v1/snapshot": CachedPage(JSON, self._snapshot, boottime),
         }
 
     def start(self) -> None:
@@ -135,6 +141,11 @@ class Program:
         interval = self._settings.policy.interval_seconds
         hangs = trouble_of_loop(self._ticker.silence_seconds, interval)
         return hangs or trouble_of_container(self._loop.state, boottime())
+
+    def _health(self) -> StatusReply:
+        trouble = self.trouble()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK
+        return text_reply(status, trouble or "ok")
 
     def _metrics(self) -> str:
         return page(self._loop.state, self._now(), boottime())

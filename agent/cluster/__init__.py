@@ -4,6 +4,5 @@ The API server as far as the agent needs it: pods, words, the kill switch, evict
 
 from agent.cluster.live import AgentCluster
 from agent.cluster.settings import ClusterSettings, Impersonation
-from agent.cluster.status import ClusterStatus, Identity
 
-__all__ = ["AgentCluster", "ClusterSettings", "ClusterStatus", "Identity", "Impersonation"]
+__all__ = ["AgentCluster", "ClusterSettings", "Impersonation"]

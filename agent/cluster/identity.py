@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from agent.cluster.settings import Impersonation
-from agent.cluster.status import Identity
+from agent.model.state import Identity
 from kube import ForbiddenError, core
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from agent.cluster.acts import Acts, Clients
 from agent.cluster.identity import REMEDY, find_identity
 from agent.cluster.picture import Picture, Sources
 from agent.cluster.publisher import Publisher
-from agent.cluster.status import ClusterStatus, Identity
 from agent.cluster.watches import Watches
 from agent.cluster.writer import Writer
 from agent.model.decision import Action, ActResult, Answer
+from agent.model.state import ClusterStatus, Identity
 from kube import ForbiddenError, KubeError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agent.cluster.identity import REMEDY, find_identity
-from agent.cluster.status import Identity
+from agent.model.state import Identity
 from gpufence import names
 from gpufence.findings import look, ok, wrong
 from gpufence.mode import Mode, highest_mode

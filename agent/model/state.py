@@ -5,15 +5,16 @@ PURE. All that is known after one tick, in one value, of which metrics and snaps
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from agent.model.memory import NO_WATCH
 from gpufence.exposition import Distribution
+from gpufence.mode import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.cluster.status import ClusterStatus
     from agent.model.decision import Decision
     from agent.model.memory import Lineage
     from agent.model.use import Observation
@@ -27,6 +28,37 @@ MOST_NAMESPACES: Final = 200
 Namespaces whose violations are counted apart; what comes later is counted together.
 """
 OTHERS: Final = "(others)"
+
+
+class Identity(StrEnum):
+    """
+    As whom the agent acts on pods, Events and its Node.
+    """
+
+    UNKNOWN = "unknown"  # not found out yet
+    IMPERSONATING = "impersonating"  # its own node: the API server sees to it that it is no other
+    PLAIN = "plain"  # its own account, by rights that reach every node
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """
+    `synced`: everything has been read once. `fresh`: what is known may be acted on.
+
+    `silence_seconds` is the longest time that any of the watches has heard nothing, None before the
+    first word. `highest` is what the kill switch allows. `published`: the Node says what we know.
+    """
+
+    synced: bool = False
+    fresh: bool = False
+    silence_seconds: float | None = None
+    highest: Mode = Mode.CAP
+    identity: Identity = Identity.UNKNOWN
+    published: bool = False
+    events_written: int = 0
+    events_dropped: int = 0
+    events_refused: int = 0
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.cluster.status import ClusterStatus, Identity
 from agent.model.pod import Cap
 from agent.model.sample import Trouble
-from agent.model.state import About
+from agent.model.state import About, ClusterStatus, Identity
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, controller, occupant, pod

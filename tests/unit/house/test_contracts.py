@@ -40,6 +40,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("agent/__init__.py", "fastapi", "Only the webhook knows the web framework"),
         ("simulator/__init__.py", "cryptography", "Only certs and webhook.tls know cryptography"),
         ("kube/__init__.py", "certs", "kube knows the words but none of the programs"),
+        ("agent/model/memory.py", "agent.judge", "The agent's parts know those below them"),
+        ("agent/judge/brakes.py", "agent.events", "The agent's parts know those below them"),
+        ("webhook/policy.py", "webhook.rewrite", "The webhook's parts know those below them"),
         ("service/logs.py", "kube", "service serves every program and knows none"),
     ],
 )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.cluster import AgentCluster, Identity, Impersonation
+from agent.cluster import AgentCluster, Impersonation
 from agent.events import EventCreate, Notice, Regarding
+from agent.model.state import Identity
 from gpufence.mode import Mode
 from kube import ClientSettings, WatchSettings, connect
 from tests.http.agent.cluster.builders import (

@@ -9,8 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from agent.cluster import AgentCluster, Identity, Impersonation
+from agent.cluster import AgentCluster, Impersonation
 from agent.model.decision import Action, Answer
+from agent.model.state import Identity
 from gpufence import names
 from kube import ForbiddenError, PatchType, core
 from tests.integration.agent.cluster.site import known, verdict, wait_for

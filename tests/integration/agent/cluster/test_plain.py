@@ -10,10 +10,11 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from agent.cluster import Identity, Impersonation
+from agent.cluster import Impersonation
 from agent.events import EventCreate, Notice
 from agent.events.episodes import about_pod
 from agent.model.decision import Action, Answer
+from agent.model.state import Identity
 from gpufence import names
 from kube import ForbiddenError, PatchType, core, group
 from tests.integration.agent.cluster.site import known, verdict, wait_for

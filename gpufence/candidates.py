@@ -1,5 +1,9 @@
 """
 The cards a pod might meet, before a scheduler has chosen and after.
+
+Which nodes it allows is told by nodeSelector and required node affinity. Taints are left out on
+purpose: ignoring them only adds candidates, and every value before binding is the smallest over all
+of them.
 """
 
 from __future__ import annotations
@@ -7,24 +11,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.affinity import allows
 from gpufence.dialects import ADVERTISED_AS, CARD_KEYS, is_gpu_resource
 from gpufence.dialects.mig import profile_of as mig_profile_of
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
 from gpufence.nodes import GpuNode, usable_cards
 from gpufence.quantity import MIB
-from gpufence.shape import whole_number
+from gpufence.shape import Object, as_list, as_object, as_text, objects, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from gpufence.cards import Card
     from gpufence.dialects import Units
     from gpufence.pods import Pod
 
 
 _ZERO = ("0", 0)
+_MOST_DIGITS = 63
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class CandidateCard(NamedTuple):
@@ -64,15 +68,15 @@ def candidate_cards(
     operator's default card; where there is no node at all, the default stands alone.
     """
     profile = profile_of(pod)
-    found: dict[CandidateCard, None] = {}
+    different: dict[CandidateCard, None] = {}
     for node in nodes:
         cards = usable_cards(node, profile, assigned_card(pod))
         for card in cards:
-            found[_choice(node, card)] = None
+            different[CandidateCard(node.units, card.memory_bytes, card.compute_capability)] = None
         if not cards:
             memory = _by_scheduler(pod, node) or default.memory_bytes
-            found[CandidateCard(node.units, memory, default.compute_capability)] = None
-    return tuple(found) or (default,)
+            different[CandidateCard(node.units, memory, default.compute_capability)] = None
+    return tuple(different) or (default,)
 
 
 def assigned_card(pod: Pod) -> int | None:
@@ -104,10 +108,6 @@ def _by_scheduler(pod: Pod, node: GpuNode) -> int | None:
     return size if size <= LARGEST_CARD else None
 
 
-def _choice(node: GpuNode, card: Card) -> CandidateCard:
-    return CandidateCard(node.units, card.memory_bytes, card.compute_capability)
-
-
 def profile_of(pod: Pod) -> str:
     """
     Return the MIG profile a pod asks for; empty where it asks for cards.
@@ -123,3 +123,79 @@ def _wanted(pod: Pod) -> Iterator[str]:
         for resource, value in container.limits.items():
             if is_gpu_resource(resource) and value not in _ZERO:
                 yield resource
+
+
+def allows(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
+    """
+    Return whether a pod may run on the node of this name and these labels.
+    """
+    if pod.node_name:
+        return pod.node_name == name
+    if any(labels.get(key) != value for key, value in pod.node_selector.items()):
+        return False
+    terms = required_terms(pod)
+    return terms is None or any(_matches(term, name, labels) for term in terms)
+
+
+def required_terms(pod: Pod) -> list[Object] | None:
+    """
+    Return the terms of which a node must match one; None where the pod requires nothing.
+    """
+    required = pod.affinity.get(_REQUIRED)
+    if required is None:
+        return None
+    return objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
+
+
+def holds(requirement: Object, labels: Mapping[str, str]) -> bool:
+    """
+    Return whether one requirement holds for a node of these labels.
+    """
+    key = as_text(requirement.get("key"), "key")
+    values = [as_text(item, "values") for item in as_list(requirement.get("values"), "values")]
+    value = labels.get(key)
+    match requirement.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _compared(value, values) > 0
+        case "Lt":
+            return _compared(value, values) < 0
+        case _:
+            return False
+
+
+def _matches(term: Object, name: str, labels: Mapping[str, str]) -> bool:
+    """
+    Return whether every requirement of a term holds; an empty term matches no node.
+    """
+    by_label = objects(term.get("matchExpressions"), "matchExpressions")
+    by_field = objects(term.get("matchFields"), "matchFields")
+    fields = {"metadata.name": name}
+    return bool(by_label or by_field) and (
+        all(holds(item, labels) for item in by_label)
+        and all(holds(item, fields) for item in by_field)
+    )
+
+
+def _compared(value: str | None, bounds: list[str]) -> int:
+    """
+    Compare as Kubernetes does, whole numbers of 64 bits only; 0 (neither) where one is none.
+    """
+    left = _whole(value or "")
+    right = _whole(bounds[0] if len(bounds) == 1 else "")
+    return left - right if left is not None and right is not None else 0
+
+
+def _whole(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

@@ -47,7 +47,7 @@ class Card(NamedTuple):
 
 class NodeCards(NamedTuple):
     """
-    What an agent says about its node.
+    What an agent states about its node.
 
     `units` is the unit of gpushare's resource by resource name, `factor` Volcano's; both absent
     where the node's own figures left a doubt.
@@ -60,18 +60,18 @@ class NodeCards(NamedTuple):
     factor: int | None = None
 
 
-def write_cards(said: NodeCards) -> str:
+def write_cards(stated: NodeCards) -> str:
     """
     Write the annotation: one line of JSON, keys in a fixed order so that equal nodes write alike.
     """
     return json.dumps(
         {
             "v": VERSION,
-            "driver": said.driver,
-            "observed": said.observed,
-            "units": dict(said.units),
-            "factor": said.factor,
-            "cards": [_card_object(card) for card in said.cards],
+            "driver": stated.driver,
+            "observed": stated.observed,
+            "units": dict(stated.units),
+            "factor": stated.factor,
+            "cards": [_card_object(card) for card in stated.cards],
         },
         separators=(",", ":"),
     )
@@ -85,15 +85,15 @@ def read_cards(text: str) -> NodeCards:
         UnknownVersionError: a newer agent wrote it.
         InvalidError: it is not what an agent writes.
     """
-    said = read_versioned(text, CARDS, VERSION)
-    factor = said.get("factor")
-    units = as_texts(said.get("units"), f"{CARDS}.units")
+    written = read_versioned(text, CARDS, VERSION)
+    factor = written.get("factor")
+    units = as_texts(written.get("units"), f"{CARDS}.units")
     return NodeCards(
-        driver=as_text(said.get("driver"), f"{CARDS}.driver"),
-        observed=as_text(said.get("observed"), f"{CARDS}.observed"),
+        driver=as_text(written.get("driver"), f"{CARDS}.driver"),
+        observed=as_text(written.get("observed"), f"{CARDS}.observed"),
         cards=tuple(
             _card(item, f"{CARDS}.cards[{position}]")
-            for position, item in enumerate(objects(said.get("cards"), f"{CARDS}.cards"))
+            for position, item in enumerate(objects(written.get("cards"), f"{CARDS}.cards"))
         ),
         units=tuple(sorted(units.items())),
         factor=None if factor is None else as_integer(factor, f"{CARDS}.factor", least=1),
@@ -101,32 +101,32 @@ def read_cards(text: str) -> NodeCards:
 
 
 def _card_object(card: Card) -> dict[str, object]:
-    said: dict[str, object] = {
+    written: dict[str, object] = {
         "uuid": card.uuid,
         "index": card.index,
         "model": card.model,
         "memory": write_bytes(card.memory_bytes, largest="Mi"),
     }
     if card.compute_capability is not None:
-        said["cc"] = "{}.{}".format(*card.compute_capability)
+        written["cc"] = "{}.{}".format(*card.compute_capability)
     if card.mig is not None:
-        said["mig"] = {"parent": card.mig.parent, "profile": card.mig.profile}
-    return said
+        written["mig"] = {"parent": card.mig.parent, "profile": card.mig.profile}
+    return written
 
 
-def _card(said: Object, field: str) -> Card:
-    mig = as_object(said.get("mig"), f"{field}.mig")
-    memory = read_bytes(said.get("memory"), f"{field}.memory")
+def _card(written: Object, field: str) -> Card:
+    mig = as_object(written.get("mig"), f"{field}.mig")
+    memory = read_bytes(written.get("memory"), f"{field}.memory")
     if not memory:
         raise InvalidError(
             Problem(f"{field}.memory", "0", "is no card's memory", "leave the card out")
         )
     return Card(
-        uuid=as_text(said.get("uuid"), f"{field}.uuid"),
-        index=as_integer(said.get("index"), f"{field}.index"),
-        model=as_text(said.get("model"), f"{field}.model"),
+        uuid=as_text(written.get("uuid"), f"{field}.uuid"),
+        index=as_integer(written.get("index"), f"{field}.index"),
+        model=as_text(written.get("model"), f"{field}.model"),
         memory_bytes=memory,
-        compute_capability=read_capability(as_text(said.get("cc"), f"{field}.cc")),
+        compute_capability=read_capability(as_text(written.get("cc"), f"{field}.cc")),
         mig=Instance(
             as_text(mig.get("parent"), f"{field}.mig.parent"),
             as_text(mig.get("profile"), f"{field}.mig.profile"),

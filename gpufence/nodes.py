@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.cards import Card, Instance, NodeCards, read_cards
-from gpufence.dialects import NODE_RESOURCES, PREFIXES, Units
+from gpufence.dialects import NODE_RESOURCES, PREFIXES, Units, gpushare, volcano
 from gpufence.errors import GpufenceError, InvalidError
-from gpufence.quantity import GIB, MIB, UNIT_BYTES, read_count
+from gpufence.quantity import MIB, UNIT_BYTES, read_count
 from gpufence.shape import Object, as_object, as_text, as_texts, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_TOLERANCE_PERCENT = 2
 
 
 class GpuNode(NamedTuple):
@@ -36,32 +34,73 @@ def read_node(node: Object, defaults: Units) -> GpuNode | None:
     Read a Node, or return None for one that offers no GPU resource.
 
     `defaults` are the operator's settings, for units that the node leaves open. What cannot be read
-    counts as not said: a broken label on one node must not stop admission for all.
+    counts as not there: a broken label on one node must not stop admission for all.
     """
     metadata = as_object(node.get("metadata"), "metadata")
     status = as_object(node.get("status"), "status")
     labels = as_texts(metadata.get("labels"), "metadata.labels")
-    annotations = as_object(metadata.get("annotations"), "metadata.annotations")
-    offered = _offered(as_object(status.get("allocatable"), "status.allocatable"))
+    offered = _offered(status, "allocatable")
     if not offered:
         return None
-    # A broken device leaves allocatable, not capacity, and the unit does not change with it.
-    figures = offered | _offered(as_object(status.get("capacity"), "status.capacity"))
-    said = _said(annotations.get(names.CARDS))
-    cards = said.cards if said is not None and said.cards else _by_labels(labels)
+    stated = stated_cards(node)
+    cards = stated.cards if stated is not None and stated.cards else _by_labels(labels)
     return GpuNode(
         name=as_text(metadata.get("name"), "metadata.name"),
         labels=labels,
         resources=frozenset(offered),
         cards=cards,
-        units=_units(said, figures, cards, labels, defaults),
+        units=units_of(stated, node_figures(node), cards, labels, defaults),
+    )
+
+
+def stated_cards(node: Object) -> NodeCards | None:
+    """
+    Read what the Node's own agent wrote about its cards; None where there is nothing readable.
+    """
+    try:
+        metadata = as_object(node.get("metadata"), "metadata")
+        annotations = as_object(metadata.get("annotations"), "metadata.annotations")
+        text = annotations.get(names.CARDS)
+        return read_cards(text) if isinstance(text, str) else None
+    except GpufenceError:
+        return None
+
+
+def node_figures(node: Object) -> dict[str, int]:
+    """
+    Read how much of each GPU resource a node has.
+
+    Capacity counts before allocatable: a broken device leaves that, and the unit does not change.
+    """
+    status = as_object(node.get("status"), "status")
+    return _offered(status, "allocatable") | _offered(status, "capacity")
+
+
+def units_of(
+    stated: NodeCards | None,
+    figures: Mapping[str, int],
+    cards: tuple[Card, ...],
+    labels: Mapping[str, str],
+    defaults: Units,
+) -> Units:
+    """
+    Return what amounts mean on a node: as its agent states it, else as its figures tell, else as
+    the operator says.
+    """
+    clients, strategy = _sharing(labels)
+    factor = stated.factor if stated is not None else None
+    return Units(
+        gpushare_bytes=_gpushare_bytes(stated, figures, cards, defaults),
+        volcano_factor=factor or volcano.factor_of(figures, cards) or defaults.volcano_factor,
+        clients=clients or defaults.clients,
+        driver_caps=strategy == "mps",
     )
 
 
 def usable_cards(node: GpuNode, profile: str = "", index: int | None = None) -> tuple[Card, ...]:
     """
     Return the cards a pod may meet there: its MIG profile's instances, or whole cards, and only the
-    assigned one where a scheduler has said which.
+    assigned one where a scheduler has chosen.
 
     Where every card is cut, whoever asks for a card gets an instance (the device plugin's MIG
     strategy "single"). Resource names say `1g.10gb.me` where the driver says `1g.10gb+me`.
@@ -77,38 +116,9 @@ def usable_cards(node: GpuNode, profile: str = "", index: int | None = None) -> 
     return assigned or whole or instances
 
 
-def gpushare_unit(units: int, count: int, cards: tuple[Card, ...]) -> str | None:
-    """
-    Tell gpushare's unit from what a node offers and what its cards hold; None where both or neither
-    fit, since a wrong guess is off by a factor of 1024.
-
-    The device plugin gives all cards the size of the first and writes whole GiB rounded down.
-    """
-    each = units // max(count, 1)
-    sizes = [card.memory_bytes for card in cards if card.mig is None]
-    gib = any(abs(each - size // GIB) <= 1 for size in sizes)
-    mib = any(_near(each, size // MIB) for size in sizes)
-    return None if gib == mib else "GiB" if gib else "MiB"
-
-
-def volcano_factor(units: int, cards: tuple[Card, ...]) -> int | None:
-    """
-    Tell the factor of Volcano's device plugin from what a node offers; None where nothing fits.
-    """
-    whole = [card.memory_bytes // MIB for card in cards if card.mig is None]
-    if not whole or units < len(whole):
-        return None
-    factor = max(round(whole[0] * len(whole) / units), 1)
-    return factor if _near(units, whole[0] // factor * len(whole)) else None
-
-
-def _near(value: int, wanted: int) -> bool:
-    return abs(value - wanted) * 100 <= wanted * _TOLERANCE_PERCENT
-
-
-def _offered(allocatable: Object) -> dict[str, int]:
+def _offered(status: Object, part: str) -> dict[str, int]:
     offered = {}
-    for resource, value in allocatable.items():
+    for resource, value in as_object(status.get(part), f"status.{part}").items():
         if resource in NODE_RESOURCES or resource.startswith(PREFIXES):
             try:
                 count = read_count(value, resource)
@@ -117,13 +127,6 @@ def _offered(allocatable: Object) -> dict[str, int]:
             if count:
                 offered[resource] = count
     return offered
-
-
-def _said(annotation: object) -> NodeCards | None:
-    try:
-        return read_cards(annotation) if isinstance(annotation, str) else None
-    except GpufenceError:
-        return None
 
 
 def _by_labels(labels: Mapping[str, str]) -> tuple[Card, ...]:
@@ -161,35 +164,16 @@ def _label(labels: Mapping[str, str], key: str, *, least: int = 1) -> int | None
         return None
 
 
-def _units(
-    said: NodeCards | None,
-    figures: Mapping[str, int],
-    cards: tuple[Card, ...],
-    labels: Mapping[str, str],
-    defaults: Units,
-) -> Units:
-    clients, strategy = _sharing(labels)
-    factor = said.factor if said is not None else None
-    if factor is None and names.VOLCANO_MEMORY in figures:
-        factor = volcano_factor(figures[names.VOLCANO_MEMORY], cards)
-    return Units(
-        gpushare_bytes=_gpushare_bytes(said, figures, cards, defaults),
-        volcano_factor=factor or defaults.volcano_factor,
-        clients=clients or defaults.clients,
-        driver_caps=strategy == "mps",
-    )
-
-
 def _gpushare_bytes(
-    said: NodeCards | None, figures: Mapping[str, int], cards: tuple[Card, ...], defaults: Units
+    stated: NodeCards | None, figures: Mapping[str, int], cards: tuple[Card, ...], defaults: Units
 ) -> int | None:
-    unit = dict(said.units).get(names.GPUSHARE_MEMORY) if said is not None else None
-    if unit is None and names.GPUSHARE_MEMORY in figures and cards:
-        whole = sum(1 for card in cards if card.mig is None)
-        count = figures.get(names.GPUSHARE_COUNT, whole)
-        unit = gpushare_unit(figures[names.GPUSHARE_MEMORY], count, cards)
-        return UNIT_BYTES.get(unit) if unit is not None else None
-    return UNIT_BYTES.get(unit) if unit is not None else defaults.gpushare_bytes
+    unit = dict(stated.units).get(names.GPUSHARE_MEMORY) if stated is not None else None
+    if unit is not None:
+        return UNIT_BYTES.get(unit)
+    if names.GPUSHARE_MEMORY in figures and cards:
+        unit = gpushare.unit_of(figures, cards)
+        return None if unit is None else UNIT_BYTES[unit]
+    return defaults.gpushare_bytes
 
 
 def _sharing(labels: Mapping[str, str]) -> tuple[int | None, str]:

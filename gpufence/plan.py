@@ -71,8 +71,8 @@ class ContainerPlan(NamedTuple):
 
 class Plan(NamedTuple):
     """
-    `namespace` holds the words of the namespace that counted when the pod was created: whoever
-    reckons again at binding must not ask what it says by then.
+    `namespace` holds the namespace's annotations that counted when the pod was created: whoever
+    computes again at binding must not ask what they are by then.
     """
 
     mode: Mode
@@ -132,46 +132,46 @@ def read_plan(text: str) -> Plan:
         UnknownVersionError: a newer webhook wrote it; work the limits out instead.
         InvalidError: it is not what a webhook writes.
     """
-    said = read_versioned(text, PLAN, VERSION)
-    containers = as_object(said.get("containers"), f"{PLAN}.containers")
+    written = read_versioned(text, PLAN, VERSION)
+    containers = as_object(written.get("containers"), f"{PLAN}.containers")
     return Plan(
-        mode=read_mode(as_text(said.get("mode"), f"{PLAN}.mode"), f"{PLAN}.mode"),
-        dialect=as_text(said.get("dialect"), f"{PLAN}.dialect"),
-        limit_bytes=_bytes(said.get("limit"), f"{PLAN}.limit"),
+        mode=read_mode(as_text(written.get("mode"), f"{PLAN}.mode"), f"{PLAN}.mode"),
+        dialect=as_text(written.get("dialect"), f"{PLAN}.dialect"),
+        limit_bytes=_bytes(written.get("limit"), f"{PLAN}.limit"),
         containers={
             name: _container(as_object(item, f"{PLAN}.containers[{name}]"), name)
             for name, item in containers.items()
         },
-        namespace=as_texts(said.get("namespace"), f"{PLAN}.namespace"),
+        namespace=as_texts(written.get("namespace"), f"{PLAN}.namespace"),
     )
 
 
-def _container(said: Object, name: str) -> ContainerPlan:
+def _container(written: Object, name: str) -> ContainerPlan:
     path = f"{PLAN}.containers[{name}]"
     return ContainerPlan(
-        limit_bytes=_bytes(said.get("limit"), f"{path}.limit"),
-        processes=as_integer(said.get("processes"), f"{path}.processes", least=1),
-        headroom=_member(Headroom, said.get("headroom"), f"{path}.headroom"),
-        cap_bytes=_bytes(said.get("cap"), f"{path}.cap"),
+        limit_bytes=_bytes(written.get("limit"), f"{path}.limit"),
+        processes=as_integer(written.get("processes"), f"{path}.processes", least=1),
+        headroom=_member(Headroom, written.get("headroom"), f"{path}.headroom"),
+        cap_bytes=_bytes(written.get("cap"), f"{path}.cap"),
         settings=tuple(
             _setting(item, f"{path}.settings[{position}]")
-            for position, item in enumerate(objects(said.get("settings"), f"{path}.settings"))
+            for position, item in enumerate(objects(written.get("settings"), f"{path}.settings"))
         ),
     )
 
 
-def _setting(said: Object, path: str) -> Setting:
-    user = said.get("user")
+def _setting(written: Object, path: str) -> Setting:
+    user = written.get("user")
     return Setting(
-        env=as_text(said.get("env"), f"{path}.env"),
-        slot=as_text(said.get("slot"), f"{path}.slot"),
-        form=as_text(said.get("form"), f"{path}.form"),
-        done=_member(Done, said.get("done"), f"{path}.done"),
+        env=as_text(written.get("env"), f"{path}.env"),
+        slot=as_text(written.get("slot"), f"{path}.slot"),
+        form=as_text(written.get("form"), f"{path}.form"),
+        done=_member(Done, written.get("done"), f"{path}.done"),
         user=None if user is None else as_text(user, f"{path}.user"),
-        limit_bytes=_bytes(said.get("L"), f"{path}.L"),
-        reserve_bytes=_bytes(said.get("C"), f"{path}.C"),
-        card_bytes=_bytes(said.get("T"), f"{path}.T"),
-        allowance_bytes=_bytes(said.get("A"), f"{path}.A"),
+        limit_bytes=_bytes(written.get("L"), f"{path}.L"),
+        reserve_bytes=_bytes(written.get("C"), f"{path}.C"),
+        card_bytes=_bytes(written.get("T"), f"{path}.T"),
+        allowance_bytes=_bytes(written.get("A"), f"{path}.A"),
     )
 
 

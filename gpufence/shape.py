@@ -58,10 +58,10 @@ def as_texts(value: object, field: str) -> Mapping[str, str]:
     """
     Read an object whose values are all text, such as labels and annotations.
     """
-    found = as_object(value, field)
-    if _TEXT.issuperset(map(type, found.values())):
-        return cast("dict[str, str]", dict(found))
-    return {key: as_text(item, f"{field}[{key}]") for key, item in found.items()}
+    values = as_object(value, field)
+    if _TEXT.issuperset(map(type, values.values())):
+        return cast("dict[str, str]", dict(values))
+    return {key: as_text(item, f"{field}[{key}]") for key, item in values.items()}
 
 
 def objects(value: object, field: str) -> list[Object]:
@@ -111,12 +111,12 @@ def read_versioned(text: str, field: str, version: int) -> Object:
     Read JSON that carries its version as `v`; what a newer program wrote is named, never guessed.
     """
     try:
-        said = as_object(json.loads(text), field)
+        written = as_object(json.loads(text), field)
     except (ValueError, RecursionError) as error:
         raise InvalidError(
             Problem(field, text, "is not JSON", "let gpufence write this annotation")
         ) from error
-    found = said.get("v")
-    if found != version or isinstance(found, bool):
-        raise UnknownVersionError(field, found)
-    return said
+    written_version = written.get("v")
+    if written_version != version or isinstance(written_version, bool):
+        raise UnknownVersionError(field, written_version)
+    return written

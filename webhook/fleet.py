@@ -13,8 +13,13 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.affinity import holds, required_terms
-from gpufence.candidates import assigned_card, candidate_cards, wanted_resources
+from gpufence.candidates import (
+    assigned_card,
+    candidate_cards,
+    holds,
+    required_terms,
+    wanted_resources,
+)
 from gpufence.shape import as_list, as_text, objects
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import threading
 from typing import TYPE_CHECKING
 
 from agent.cluster.keep import keep_node
-from agent.cluster.units import cards_said, differ, reckon
+from agent.cluster.units import differ, reckon
 from gpufence import names
 from gpufence.cards import write_cards
 from gpufence.errors import GpufenceError
+from gpufence.nodes import stated_cards
 from kube import PatchType, core
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Publisher:
         if self.seen is None or not watches.nodes.known:
             return False  # the watch wakes us up once it knows the Node
         wanted = reckon(self.seen, watches.node, self._settings.units).said
-        if not differ(cards_said(watches.node), wanted):
+        if not differ(stated_cards(watches.node), wanted):
             self.published = True
             return False
         self.published = False

@@ -4,20 +4,18 @@ PURE. What the numbers on this node's pods mean: its own figures beside the card
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.cards import NodeCards, read_cards, write_cards
-from gpufence.dialects import Units
-from gpufence.errors import GpufenceError, InvalidError
-from gpufence.nodes import gpushare_unit, read_node, volcano_factor
-from gpufence.quantity import UNIT_BYTES, read_count
-from gpufence.shape import Object, as_object, as_text
+from gpufence.cards import NodeCards, write_cards
+from gpufence.dialects import Units, gpushare, volcano
+from gpufence.nodes import node_figures, stated_cards, units_of
+from gpufence.shape import Object, as_object, as_texts
 
 if TYPE_CHECKING:
-    from gpufence.cards import Card
+    from collections.abc import Mapping
 
-_FIGURES: Final = (names.GPUSHARE_MEMORY, names.GPUSHARE_COUNT, names.VOLCANO_MEMORY)
+    from gpufence.cards import Card
 
 
 class Reckoning(NamedTuple):
@@ -40,8 +38,8 @@ def reckon(seen: NodeCards, node: Object, defaults: Units) -> Reckoning:
     A resource that the node does not offer at the moment, because its device plugin is down, keeps
     the unit that was found before: its pods still run, and a guess is off by a factor of 1024.
     """
-    figures = _figures(node)
-    before = _same_cards(seen, cards_said(node))
+    figures = node_figures(node)
+    before = _same_cards(seen, stated_cards(node))
     unit = _gpushare(figures, seen.cards, before)
     factor = _volcano(figures, seen.cards, before)
     said = NodeCards(
@@ -51,24 +49,14 @@ def reckon(seen: NodeCards, node: Object, defaults: Units) -> Reckoning:
         units=() if unit is None else ((names.GPUSHARE_MEMORY, unit),),
         factor=factor,
     )
-    return Reckoning(said, _units(said, node, defaults))
-
-
-def cards_said(node: Object) -> NodeCards | None:
-    """
-    Read what the Node says about its cards; None where it says nothing that can be read.
-    """
-    try:
-        metadata = as_object(node.get("metadata"), "metadata")
-        annotations = as_object(metadata.get("annotations"), "metadata.annotations")
-        return read_cards(as_text(annotations.get(names.CARDS), names.CARDS))
-    except GpufenceError:
-        return None
+    metadata = as_object(node.get("metadata"), "metadata")
+    labels = as_texts(metadata.get("labels"), "metadata.labels")
+    return Reckoning(said, units_of(said, figures, said.cards, labels, defaults))
 
 
 def differ(said: NodeCards | None, wanted: NodeCards) -> bool:
     """
-    Tell whether the Node says something else, the time of the observation left aside.
+    Return whether the Node says something else, the time of the observation left aside.
     """
     return said is None or _timeless(said) != _timeless(wanted)
 
@@ -86,54 +74,16 @@ def _same_cards(seen: NodeCards, before: NodeCards | None) -> NodeCards | None:
 
 
 def _gpushare(
-    figures: dict[str, int], cards: tuple[Card, ...], before: NodeCards | None
+    figures: Mapping[str, int], cards: tuple[Card, ...], before: NodeCards | None
 ) -> str | None:
     if names.GPUSHARE_MEMORY not in figures:
         return None if before is None else dict(before.units).get(names.GPUSHARE_MEMORY)
-    whole = sum(1 for card in cards if card.mig is None)
-    count = figures.get(names.GPUSHARE_COUNT, whole)
-    return gpushare_unit(figures[names.GPUSHARE_MEMORY], count, cards)
+    return gpushare.unit_of(figures, cards)
 
 
 def _volcano(
-    figures: dict[str, int], cards: tuple[Card, ...], before: NodeCards | None
+    figures: Mapping[str, int], cards: tuple[Card, ...], before: NodeCards | None
 ) -> int | None:
     if names.VOLCANO_MEMORY not in figures:
         return None if before is None else before.factor
-    return volcano_factor(figures[names.VOLCANO_MEMORY], cards)
-
-
-def _units(said: NodeCards, node: Object, defaults: Units) -> Units:
-    """
-    Read the node as the webhook will once it says so.
-    """
-    metadata = as_object(node.get("metadata"), "metadata")
-    annotated = {**metadata, "annotations": {names.CARDS: write_cards(said)}}
-    found = read_node({**node, "metadata": annotated}, defaults)
-    if found is not None:
-        return found.units
-    unit = dict(said.units).get(names.GPUSHARE_MEMORY)
-    return Units(
-        gpushare_bytes=defaults.gpushare_bytes if unit is None else UNIT_BYTES.get(unit),
-        volcano_factor=said.factor or defaults.volcano_factor,
-        clients=defaults.clients,
-        driver_caps=defaults.driver_caps,
-    )
-
-
-def _figures(node: Object) -> dict[str, int]:
-    """
-    Read what the node offers; capacity stays where a broken device leaves allocatable.
-    """
-    status = as_object(node.get("status"), "status")
-    found: dict[str, int] = {}
-    for part in ("allocatable", "capacity"):
-        for resource, value in as_object(status.get(part), f"status.{part}").items():
-            if resource in _FIGURES:
-                try:
-                    count = read_count(value, resource)
-                except InvalidError:
-                    continue
-                if count:
-                    found[resource] = count
-    return found
+    return volcano.factor_of(figures, cards)

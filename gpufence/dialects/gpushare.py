@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.dialects.spec import Claim, Declared, DialectSpec, Sum, amount_of
+from gpufence.dialects.spec import Claim, Declared, DialectSpec, Sum, amount_of, is_near
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import (
     GPUSHARE_BOOKS,
@@ -15,11 +15,12 @@ from gpufence.names import (
     GPUSHARE_MEMORY,
 )
 from gpufence.pods import ContainerKind
-from gpufence.quantity import GIB, write_bytes
+from gpufence.quantity import GIB, MIB, write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from gpufence.cards import Card
     from gpufence.dialects.spec import GpuRequest, Units
     from gpufence.pods import Container, Pod
 
@@ -47,6 +48,20 @@ def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
         sum=Sum.REGULAR,
         notes=_notes([item.container for item in asking]),
     )
+
+
+def unit_of(figures: Mapping[str, int], cards: tuple[Card, ...]) -> str | None:
+    """
+    Return the unit that a node's figures and its cards tell; None where both or neither fit, since
+    a wrong guess is off by a factor of 1024.
+
+    The device plugin gives all cards the size of the first and writes whole GiB rounded down.
+    """
+    sizes = [card.memory_bytes for card in cards if card.mig is None]
+    each = figures[GPUSHARE_MEMORY] // max(figures.get(GPUSHARE_COUNT, len(sizes)), 1)
+    gib = any(abs(each - size // GIB) <= 1 for size in sizes)
+    mib = any(is_near(each, size // MIB) for size in sizes)
+    return None if gib == mib else "GiB" if gib else "MiB"
 
 
 def _notes(containers: Sequence[Container]) -> tuple[Problem, ...]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpufence.pods import Container, Pod
 
+_TOLERANCE_PERCENT = 2
 LARGEST_CARD = 4096 * GIB
 """No card holds more: a declared amount above it is a mistaken unit, and the pod never starts."""
 
@@ -194,6 +195,13 @@ def percentage(container: Container, resource: str, percent: int) -> Amount:
             "write a percentage from 1 to 100",
         )
     )
+
+
+def is_near(value: int, wanted: int) -> bool:
+    """
+    Return whether a figure is what it should be, but for rounding and what a driver keeps.
+    """
+    return abs(value - wanted) * 100 <= wanted * _TOLERANCE_PERCENT
 
 
 def two_ways(declarations: Sequence[Declared]) -> Problem:

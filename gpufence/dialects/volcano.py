@@ -13,6 +13,7 @@ from gpufence.dialects.spec import (
     DialectSpec,
     Sum,
     amount_of,
+    is_near,
     two_ways,
 )
 from gpufence.errors import InvalidError, Problem
@@ -20,8 +21,9 @@ from gpufence.names import VOLCANO_BOOKS, VOLCANO_CARD_INDEX, VOLCANO_MEMORY, VO
 from gpufence.quantity import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from gpufence.cards import Card
     from gpufence.dialects.spec import GpuRequest, Units
     from gpufence.pods import Pod
 
@@ -35,6 +37,19 @@ def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
     if memory and number:
         raise InvalidError(two_ways([_shares(memory, units), _whole_cards(number)]))
     return _shares(memory, units) if memory else _whole_cards(number)
+
+
+def factor_of(figures: Mapping[str, int], cards: tuple[Card, ...]) -> int | None:
+    """
+    Return the device plugin's factor that a node's figures and its cards tell; None where nothing
+    fits, or nothing is offered.
+    """
+    units = figures.get(VOLCANO_MEMORY, 0)
+    sizes = [card.memory_bytes // MIB for card in cards if card.mig is None]
+    if not sizes or units < len(sizes):
+        return None
+    factor = max(round(sizes[0] * len(sizes) / units), 1)
+    return factor if is_near(units, sizes[0] // factor * len(sizes)) else None
 
 
 def _shares(requests: Sequence[GpuRequest], units: Units) -> Declared:

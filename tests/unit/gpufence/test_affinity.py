@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufence.affinity import allows
+from gpufence.candidates import allows
 from gpufence.errors import InvalidError
 from gpufence.pods import read_pod
 from tests.support.builders import pod

@@ -10,9 +10,9 @@ import pytest
 
 from gpufence import names
 from gpufence.cards import Card, Instance, write_cards
-from gpufence.dialects import Units
+from gpufence.dialects import Units, gpushare, volcano
 from gpufence.errors import InvalidError
-from gpufence.nodes import GpuNode, gpushare_unit, read_node, usable_cards, volcano_factor
+from gpufence.nodes import GpuNode, read_node, stated_cards, usable_cards
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import A100_BYTES, T4_BYTES, card, node, node_cards
 
@@ -138,15 +138,18 @@ def test_gpushares_unit_is_told_by_the_cards(
     What a node offers for each card fits its size in GiB, in MiB, or leaves a doubt.
     """
     cards = tuple(card(index, memory_bytes=size * MIB) for index, size in enumerate(sizes))
+    offered = {names.GPUSHARE_MEMORY: units, names.GPUSHARE_COUNT: count}
 
-    assert unit == gpushare_unit(units, count, cards)
+    assert unit == gpushare.unit_of(offered, cards)
 
 
 def test_instances_say_nothing_about_gpushares_unit() -> None:
     """
     Gpushare counts cards, not slices.
     """
-    assert None is gpushare_unit(5, 1, (card(memory_bytes=5 * GIB, profile="1g.5gb"),))
+    instances = (card(memory_bytes=5 * GIB, profile="1g.5gb"),)
+
+    assert None is gpushare.unit_of({names.GPUSHARE_MEMORY: 5, names.GPUSHARE_COUNT: 1}, instances)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ def test_volcanos_factor_is_told_by_the_cards(
     """
     cards = tuple(card(index, memory_bytes=size * MIB) for index, size in enumerate(sizes))
 
-    assert factor == volcano_factor(units, cards)
+    assert factor == volcano.factor_of({names.VOLCANO_MEMORY: units}, cards)
 
 
 @pytest.mark.parametrize(
@@ -319,3 +322,14 @@ def test_an_assigned_card_is_the_only_one(index: int | None, met: tuple[int, ...
     found = read(node(card(0), card(1)))
 
     assert met == tuple(item.index for item in usable_cards(found, index=index))
+
+
+def test_what_a_node_states_of_its_cards() -> None:
+    """
+    A node that states nothing, or something unreadable, states nothing.
+    """
+    seen = node_cards(card(0), card(1))
+
+    assert seen == stated_cards(node(annotations={names.CARDS: write_cards(seen)}))
+    assert None is stated_cards(node())
+    assert None is stated_cards(node(annotations={names.CARDS: '{"v":2}'}))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.cluster.units import cards_said, differ, reckon
+from agent.cluster.units import differ, reckon
 from gpufence import names
 from gpufence.cards import NodeCards, write_cards
 from gpufence.dialects import Units
@@ -112,15 +112,6 @@ def test_the_webhook_reads_the_same() -> None:
 
     assert read is not None
     assert (found.units, found.cards) == (read.units, read.cards)
-
-
-def test_what_a_node_says() -> None:
-    """
-    A node that says nothing, or something unreadable, says nothing.
-    """
-    assert SEEN == cards_said(offering(SEEN))
-    assert cards_said(offering()) is None
-    assert cards_said(node(annotations={names.CARDS: '{"v":2}'})) is None
 
 
 def test_difference() -> None:

@@ -3,8 +3,9 @@ The golden pairs: a pod and where it stands on one side, what gpufence makes of 
 
 `<name>.in.json` holds `pod`, `mode`, and where they matter `namespace` (annotations), `nodes` (as
 the API server has them), `settings` (environment of the webhook) and `bind` (a node's name: what
-the Binding gets). `<name>.out.json` holds what came of it. After a change on purpose, write the
-second halves anew with `GPUFENCE_GOLDEN=write make test` and read the difference.
+the Binding gets). `<name>.out.json` holds what came of it, as far as `base.json` does not say it
+for all. After a change on purpose, write the second halves anew with `GPUFENCE_GOLDEN=write make
+test` and read the difference.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gpufence.mode import read_mode
 from gpufence.nodes import GpuNode, read_node
 from gpufence.plan import write_plan
 from gpufence.settings import read_settings
+from tests.golden.webhook.printing import Printer
 from webhook.fleet import Fleet
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
@@ -70,17 +72,18 @@ class Case:
             return {"refusal": said.message}
         if isinstance(said, Unchanged):
             return {"unchanged": said.reason, "warnings": list(said.warnings)}
+        after = applied(pod, said)
+        plan = json.loads(write_plan(said.plan))
+        printer = Printer(plan, after["metadata"]["annotations"])
         outcome: dict[str, Any] = {
             "summary": said.summary,
             "warnings": list(said.warnings),
-            "plan": json.loads(write_plan(said.plan)),
-            "operations": [_readable(item) for item in said.operations],
+            "plan": printer.plan(),
+            "operations": printer.operations(said.operations),
         }
         if "bind" in self.given:
-            bound = applied(pod, said)
             node = next(item for item in self.nodes() if item.name == self.given["bind"])
-            exact = exact_values(bound, node, self.policy())
-            outcome["binding"] = {key: text for key, text in exact.items() if "plan" not in key}
+            outcome["binding"] = printer.binding(exact_values(after, node, self.policy()))
         return outcome
 
 
@@ -99,15 +102,3 @@ def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
     patch = json.loads(json.dumps(said.operations))
     result: dict[str, Any] = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
     return result
-
-
-def _readable(operation: dict[str, Any]) -> dict[str, Any]:
-    """
-    Leave out the plan's text, which stands beside the operations as an object.
-    """
-    shown: dict[str, Any] = json.loads(json.dumps(operation))
-    if shown["path"].endswith("gpufence.io~1plan"):
-        shown["value"] = "(the plan)"
-    if shown["path"] == "/metadata/annotations" and shown["op"] == "add":
-        shown["value"]["gpufence.io/plan"] = "(the plan)"
-    return shown

@@ -30,7 +30,7 @@ COMMANDS = (
     ),
     Command(
         "build",
-        "simulator.controlplane.build.__main__",
+        "simulator.controlplane.build",
         "build the control plane's programs once, ahead of need",
     ),
     Command("nvml", "simulator.nvml.__main__", "make and show simulated graphics cards"),

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from gpufence.errors import GpufenceError
 from gpufence.quantity import UNIT_BYTES
 from simulator.cluster import needs
-from simulator.cluster.cluster import PROGRAMS, Cluster, clear_away
-from simulator.cluster.images import Images
-from simulator.cluster.options import CARDS, NODE, Options
+from simulator.cluster.cluster import PROGRAMS, SimulatedCluster, clear_away
+from simulator.cluster.images.archives import ImageArchives
+from simulator.cluster.setup import CARDS, NODE, ClusterOptions
 from simulator.controlplane import Assets
 from simulator.progress import progress_on
 
@@ -80,10 +80,10 @@ def main(argv: Sequence[str]) -> int:
             return 0
         assets = _prepare(arguments, progress)
         if arguments.prepare:
-            Images.from_environment(os.environ).ensure(progress)
+            ImageArchives.from_environment(os.environ).ensure(progress)
             return 0
-        options = Options(arguments.node, arguments.cards, arguments.gpushare_unit)
-        with Cluster.start(assets, options, progress) as cluster:
+        options = ClusterOptions(arguments.node, arguments.cards, arguments.gpushare_unit)
+        with SimulatedCluster.start(assets, options, progress) as cluster:
             return _stay(cluster)
     except GpufenceError as error:
         print(f"python -m simulator cluster: {error}", file=sys.stderr)
@@ -98,13 +98,13 @@ def _prepare(arguments: argparse.Namespace, progress: Progress) -> Assets:
         needs.install(os.environ, progress)
     needs.check()
     if arguments.rebuild:
-        Images.from_environment(os.environ).forget(progress)
+        ImageArchives.from_environment(os.environ).forget(progress)
     assets = Assets.from_environment(os.environ)
     assets.ensure(PROGRAMS, progress)
     return assets
 
 
-def _stay(cluster: Cluster) -> int:
+def _stay(cluster: SimulatedCluster) -> int:
     try:
         _introduce(cluster)
         while cluster.is_running:
@@ -115,7 +115,7 @@ def _stay(cluster: Cluster) -> int:
     return 1
 
 
-def _introduce(cluster: Cluster) -> None:
+def _introduce(cluster: SimulatedCluster) -> None:
     for line in (
         f"kubectl is {cluster.kubectl_path}; logs are in {cluster.folder}",
         "gpufence's images are loaded: kubectl apply -k deploy/overlays/simulated",

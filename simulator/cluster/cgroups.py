@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from simulator.cluster.errors import MachineError
+from simulator.cluster.setup import MachineError
 
 ROOT = Path("/sys/fs/cgroup")
 REMOVAL_SECONDS = 10.0

@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from simulator.cluster import cgroups, needs
-from simulator.cluster.errors import MachineError
-from simulator.cluster.images import Images
-from simulator.cluster.machine import Door, Machine
-from simulator.cluster.options import Options
-from simulator.cluster.setup import STATE, Setup
+from simulator.cluster.images.archives import ImageArchives
+from simulator.cluster.machine import IsolatedMachine, PortForward
+from simulator.cluster.setup import STATE, ClusterOptions, ClusterSetup, MachineError
 from simulator.controlplane import RequestError, programs
-from simulator.controlplane.certificates import Pair, write_secret
 from simulator.controlplane.folders import sweep, temporary_folder
-from simulator.controlplane.kubeconfig import Server, with_certificate
-from simulator.controlplane.ports import LOOPBACK
+from simulator.controlplane.identities import (
+    KeyPair,
+    ServerIdentity,
+    with_certificate,
+    write_secret,
+)
+from simulator.controlplane.programs import LOOPBACK
 from simulator.progress import Progress, Silence
 
 if TYPE_CHECKING:
@@ -39,29 +41,33 @@ PROGRAMS = (
 )
 READY_SECONDS = 300.0
 KUBECTL_SECONDS = 120.0
-PLAIN = Options()
+PLAIN = ClusterOptions()
 SILENCE = Silence()
 
 
-class Cluster:
+class SimulatedCluster:
     """
-    A running cluster; `Cluster.start(...)` makes one, leaving its block ends it.
+    A running cluster; `SimulatedCluster.start(...)` makes one, leaving its block ends it.
 
     It also ends with this process, in whatever way; what that may leave, groups and a folder, the
     next start removes.
     """
 
-    def __init__(self, machine: Machine, setup: Setup, kubectl: Path, undo: ExitStack) -> None:
+    def __init__(
+        self, machine: IsolatedMachine, setup: ClusterSetup, kubectl: Path, undo: ExitStack
+    ) -> None:
         self._machine = machine
         self._setup = setup
         self._kubectl = kubectl
         self._undo = undo
-        self._door = Door(machine, int(setup.ready.read_text()))
-        undo.callback(self._door.close)
+        self._forward = PortForward(machine, int(setup.ready.read_text()))
+        undo.callback(self._forward.close)
         self.kubeconfig = self._write_kubeconfig()
 
     @classmethod
-    def start(cls, assets: Assets, options: Options = PLAIN, progress: Progress = SILENCE) -> Self:
+    def start(
+        cls, assets: Assets, options: ClusterOptions = PLAIN, progress: Progress = SILENCE
+    ) -> Self:
         """
         Build and make what is missing, and return when pods can run.
 
@@ -71,7 +77,7 @@ class Cluster:
         """
         needs.check()
         binaries = assets.ensure(PROGRAMS, progress)
-        archives = Images.from_environment(assets.environment).ensure(progress)
+        archives = ImageArchives.from_environment(assets.environment).ensure(progress)
         begin = time.monotonic()
         clear_away(progress)
         with ExitStack() as undo:
@@ -165,8 +171,10 @@ class Cluster:
 
     def _write_kubeconfig(self) -> Path:
         plane = self._setup.plane
-        server = Server(f"https://{LOOPBACK}:{self._door.port}", (plane / "ca.crt").read_bytes())
-        pair = Pair((plane / "admin.crt").read_bytes(), (plane / "admin.key").read_bytes())
+        server = ServerIdentity(
+            f"https://{LOOPBACK}:{self._forward.port}", (plane / "ca.crt").read_bytes()
+        )
+        pair = KeyPair((plane / "admin.crt").read_bytes(), (plane / "admin.key").read_bytes())
         return write_secret(self.folder / "kubeconfig", with_certificate(server, pair))
 
 
@@ -187,13 +195,13 @@ def clear_away(progress: Progress) -> None:
             progress.say(str(error))
 
 
-def _prepare(options: Options, archives: tuple[Path, ...], undo: ExitStack) -> Setup:
+def _prepare(options: ClusterOptions, archives: tuple[Path, ...], undo: ExitStack) -> ClusterSetup:
     folder = temporary_folder(prefix=PREFIX)
     undo.callback(folder.leave)
     name = folder.path.name
     undo.callback(cgroups.remove, name)
     cgroups.make(name)
-    return Setup(
+    return ClusterSetup(
         folder=folder.path,
         node=options.node,
         cards=options.cards,
@@ -204,9 +212,9 @@ def _prepare(options: Options, archives: tuple[Path, ...], undo: ExitStack) -> S
     )
 
 
-def _switch_on(setup: Setup, assets: Assets, undo: ExitStack) -> Machine:
+def _switch_on(setup: ClusterSetup, assets: Assets, undo: ExitStack) -> IsolatedMachine:
     command = [sys.executable, "-m", "simulator.cluster.inside", str(setup.write())]
     environment = {**assets.environment, "PATH": needs.search_path()}
-    machine = Machine(command, setup.folder, setup.pid, environment)
+    machine = IsolatedMachine(command, setup.folder, setup.pid, environment)
     undo.callback(machine.end)
     return machine

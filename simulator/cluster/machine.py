@@ -16,10 +16,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from simulator.cluster import door, init
-from simulator.cluster.errors import MachineError
+from simulator.cluster import forward, init
+from simulator.cluster.setup import MachineError
 from simulator.controlplane import warden
-from simulator.controlplane.ports import LOOPBACK
+from simulator.controlplane.processes import guarded, wait_or_kill
+from simulator.controlplane.programs import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ END_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 
 
-class Machine:
+class IsolatedMachine:
     """
     Runs a command as the machine's first; ends with it, with `end`, or with this process.
 
@@ -46,14 +47,10 @@ class Machine:
         environment: Mapping[str, str],
     ) -> None:
         self._pid_file = pid_file
-        python = (sys.executable, "-I", "-S")
+        first = (sys.executable, "-I", "-S", str(init.SCRIPT), str(pid_file))
+        inner = ("unshare", "--fork", "--kill-child", *NAMESPACES, *first, *command)
         self._warden = subprocess.Popen(
-            [
-                *(*python, str(warden.SCRIPT), str(os.getpid()), str(GRACE_SECONDS), str(folder)),
-                *("unshare", "--fork", "--kill-child", *NAMESPACES),
-                *(*python, str(init.SCRIPT), str(pid_file)),
-                *command,
-            ],
+            guarded(inner, str(folder), GRACE_SECONDS),
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
@@ -98,11 +95,7 @@ class Machine:
         """
         first = self._first_process()
         self._warden.terminate()
-        try:
-            self._warden.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._warden.kill()
-            self._warden.wait()
+        wait_or_kill(self._warden, END_SECONDS)
         if first is not None:
             # It counts as ended only when all others in its namespace have.
             warden.ready(first, seconds=END_SECONDS)
@@ -114,19 +107,19 @@ class Machine:
         return None
 
 
-class Door:
+class PortForward:
     """
     A loopback port here that leads to one inside, until it is closed.
     """
 
-    def __init__(self, machine: Machine, port: int) -> None:
+    def __init__(self, machine: IsolatedMachine, port: int) -> None:
         with socket.create_server((LOOPBACK, 0)) as listening:
             self.port: int = listening.getsockname()[1]
             descriptor = listening.fileno()
             self._process = subprocess.Popen(
                 [
                     *("nsenter", f"--net=/proc/{machine.pid}/ns/net", "--"),
-                    *(sys.executable, "-I", "-S", str(door.SCRIPT)),
+                    *(sys.executable, "-I", "-S", str(forward.SCRIPT)),
                     *(str(descriptor), LOOPBACK, str(port)),
                 ],
                 stdin=subprocess.PIPE,
@@ -136,7 +129,7 @@ class Door:
 
     def close(self) -> None:
         """
-        Shut it: whoever is connected is cut off.
+        Close it: whoever is connected is cut off.
         """
         if self._process.stdin is not None:
             self._process.stdin.close()

@@ -1,5 +1,5 @@
 """
-What this machine must have before a cluster can be started on it.
+What this machine must have before a cluster can be started on it, and what it can do.
 """
 
 from __future__ import annotations
@@ -7,12 +7,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator.cluster import cgroups
-from simulator.cluster.errors import NeedError
+from simulator.cluster.setup import NeedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,6 +119,28 @@ def install(environment: Mapping[str, str], progress: Progress) -> None:
     with progress.step(f"installing {', '.join(lacking.packages)}"):
         _apt(environment, "update")
         _apt(environment, "install", "--yes", "--no-install-recommends", *lacking.packages)
+
+
+def overlay_works(folder: Path) -> bool:
+    """
+    Return whether layers of files can be mounted upon each other in a folder: it depends on the
+    kernel and on the file system there, so it is tried.
+    """
+    with tempfile.TemporaryDirectory(prefix="overlay-", dir=folder) as name:
+        trial = Path(name)
+        for part in ("lower", "upper", "work", "merged"):
+            (trial / part).mkdir()
+        options = f"lowerdir={trial}/lower,upperdir={trial}/upper,workdir={trial}/work"
+        done = subprocess.run(
+            # The mount ends with the namespace, and that with its only process.
+            [
+                *("unshare", "--mount", "mount", "-t", "overlay", "-o", options),
+                *("overlay", f"{trial}/merged"),
+            ],
+            capture_output=True,
+            check=False,
+        )
+        return done.returncode == 0
 
 
 def _plugins_found() -> list[Path]:

@@ -1,11 +1,20 @@
 """
-What the inside of a cluster's machine is told by the outside, and what it answers.
+What a cluster is asked to be, what the inside of its machine is told, and what can go wrong.
+
+    ClusterError             anything below; the message says what to do
+      NeedError              this machine or its user lacks something that can be named
+      ImageError             an image could not be made
+      MachineError           a program of the node ended early or was not ready in time
 """
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gpufence.errors import GpufenceError
+
+CARDS = "2xT4"
+NODE = "gpu-1"
 NODE_ADDRESS = "192.0.2.10"
 """Of a range for examples, which no network uses; no packet leaves the machine's own network."""
 
@@ -14,8 +23,43 @@ SIMULATED = Path("/var/lib/gpufence/simulator")
 STATE = SIMULATED / "state"
 
 
+class ClusterError(GpufenceError):
+    """
+    Covers every way in which the cluster can fail its caller.
+    """
+
+
+class NeedError(ClusterError):
+    """
+    Raised before anything is started, with all that is missing and how to get it.
+    """
+
+
+class ImageError(ClusterError):
+    """
+    Raised when an image cannot be built, with the last words of who tried.
+    """
+
+
+class MachineError(ClusterError):
+    """
+    Raised when a part of the node ends early or is not ready in time.
+    """
+
+
 @dataclass(frozen=True)
-class Setup:
+class ClusterOptions:
+    """
+    One node and its simulated cards, shared as Aliyun's gpushare shares them.
+    """
+
+    node: str = NODE
+    cards: str = CARDS
+    unit: str = "GiB"
+
+
+@dataclass(frozen=True)
+class ClusterSetup:
     """
     One node to be. `images` are archives to load; `cgroup` is the parent of everything it runs.
     """
@@ -51,24 +95,24 @@ class Setup:
 
     def write(self) -> Path:
         """
-        Put it down for the inside, and return where.
+        Write it for the inside, and return where.
         """
         path = self.folder / "setup.json"
         path.write_text(json.dumps(asdict(self), default=str, indent=2))
         return path
 
 
-def read_setup(path: Path) -> Setup:
+def read_setup(path: Path) -> ClusterSetup:
     """
-    Read what `Setup.write` put down.
+    Read what `ClusterSetup.write` wrote.
     """
-    said = json.loads(path.read_text())
-    return Setup(
-        folder=Path(said["folder"]),
-        node=said["node"],
-        cards=said["cards"],
-        unit=said["unit"],
-        cgroup=said["cgroup"],
-        networks=Path(said["networks"]),
-        images=tuple(map(Path, said["images"])),
+    values = json.loads(path.read_text())
+    return ClusterSetup(
+        folder=Path(values["folder"]),
+        node=values["node"],
+        cards=values["cards"],
+        unit=values["unit"],
+        cgroup=values["cgroup"],
+        networks=Path(values["networks"]),
+        images=tuple(map(Path, values["images"])),
     )

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from simulator.controlplane import Assets, ControlPlane, ControlPlaneError, Options
+from simulator.controlplane import Assets, ControlPlane, ControlPlaneError, PlaneOptions
 from simulator.progress import progress_on
 
 _WATCH_SECONDS = 0.2
@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     Start, say how to reach it, and stay until told to stop or until a part ends.
     """
     arguments = parser().parse_args(argv)
-    options = Options(
+    options = PlaneOptions(
         scheduler=arguments.scheduler,
         controller_manager=arguments.controller_manager,
         folder=arguments.folder,

@@ -1,18 +1,22 @@
 """
-Keep one temporary folder per control plane, and clear away those whose owner has died.
+Folders and files that one process at a time owns.
 
-An owner holds a kernel lock on its folder. The lock ends with the process, however that ends, and
-holds across PID namespaces that share a `/tmp`, which a noted PID would not.
+A control plane has a temporary folder; those whose owner has died are cleared away. An owner holds
+a kernel lock. The lock ends with the process, however that ends, and holds across PID namespaces
+that share a `/tmp`, which a noted PID would not.
 """
 
 import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.controlplane.errors import StartError
+from simulator.progress import Progress
 
 PREFIX = "gpufence-controlplane-"
 # A Unix socket's path must fit 108 bytes with its closing zero (man 7 unix).
@@ -20,7 +24,7 @@ LONGEST_PATH = 107 - len("/etcd-peer.sock")
 
 
 @dataclass(frozen=True)
-class Folder:
+class OwnedFolder:
     """
     A folder that is ours alone until it is left.
     """
@@ -38,7 +42,7 @@ class Folder:
         os.close(self.lock)
 
 
-def temporary_folder(parent: Path | None = None, prefix: str = PREFIX) -> Folder:
+def temporary_folder(parent: Path | None = None, prefix: str = PREFIX) -> OwnedFolder:
     """
     Make a folder that nobody else can read, and lock it.
     """
@@ -54,10 +58,10 @@ def temporary_folder(parent: Path | None = None, prefix: str = PREFIX) -> Folder
         lock = _lock(path)
         # Between making and locking, somebody's sweep may have taken the folder for abandoned.
         if lock is not None:
-            return Folder(path, lock, keep=False)
+            return OwnedFolder(path, lock, keep=False)
 
 
-def given_folder(path: Path) -> Folder:
+def given_folder(path: Path) -> OwnedFolder:
     """
     Take a folder that the caller named: it must be empty, and stays afterwards for inspection.
     """
@@ -73,7 +77,7 @@ def given_folder(path: Path) -> Folder:
     lock = _lock(path)
     if lock is None:
         raise StartError(f"folder {path} is used by another control plane; name another")
-    return Folder(path, lock, keep=True)
+    return OwnedFolder(path, lock, keep=True)
 
 
 def sweep(parent: Path | None = None, prefix: str = PREFIX) -> list[Path]:
@@ -89,6 +93,25 @@ def sweep(parent: Path | None = None, prefix: str = PREFIX) -> list[Path]:
             os.close(lock)
             removed.append(path)
     return removed
+
+
+@contextmanager
+def exclusive(path: Path, progress: Progress) -> Iterator[None]:
+    """
+    Hold the lock file for the duration of the block; others wait, and then find the result.
+
+    The kernel owns the lock, so it ends with its process, however that ends; the empty file stays.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with progress.step(f"waiting for another process that builds in {path.parent}"):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _is_too_long(path: Path) -> bool:

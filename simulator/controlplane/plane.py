@@ -14,29 +14,34 @@ from uuid import uuid4
 
 from simulator.controlplane import programs
 from simulator.controlplane.build import Assets
-from simulator.controlplane.certificates import USERS, Authority, User, node_user, write_secret
-from simulator.controlplane.clients import Clients
+from simulator.controlplane.clients import PlaneClients
 from simulator.controlplane.errors import RequestError
 from simulator.controlplane.folders import given_folder, sweep, temporary_folder
-from simulator.controlplane.options import Options
-from simulator.controlplane.ports import HeldPort
-from simulator.controlplane.processes import Surroundings
+from simulator.controlplane.identities import (
+    USERS,
+    SimulatedAuthority,
+    User,
+    node_user,
+    write_secret,
+)
+from simulator.controlplane.processes import HeldPort, Surroundings
+from simulator.controlplane.programs import PlaneOptions
 from simulator.controlplane.servers import Servers
 from simulator.progress import Progress, Silence
 
-PLAIN = Options()
+PLAIN = PlaneOptions()
 SILENCE = Silence()
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Parts:
+class PlaneParts:
     """
     What a control plane is put together from.
     """
 
-    site: programs.Site
-    clients: Clients
+    site: programs.PlaneLayout
+    clients: PlaneClients
     servers: Servers
 
 
@@ -48,7 +53,7 @@ class ControlPlane:
     while the API server is stopped. One thread at a time may stop and start; all else is free.
     """
 
-    def __init__(self, parts: Parts, undo: ExitStack, ready_seconds: float) -> None:
+    def __init__(self, parts: PlaneParts, undo: ExitStack, ready_seconds: float) -> None:
         self._site = parts.site
         self._clients = parts.clients
         self._servers = parts.servers
@@ -56,7 +61,9 @@ class ControlPlane:
         self.ready_seconds = ready_seconds
 
     @classmethod
-    def start(cls, assets: Assets, options: Options = PLAIN, progress: Progress = SILENCE) -> Self:
+    def start(
+        cls, assets: Assets, options: PlaneOptions = PLAIN, progress: Progress = SILENCE
+    ) -> Self:
         """
         Build what is missing, start everything and return when it is ready.
         """
@@ -208,8 +215,8 @@ class ControlPlane:
 
 
 def _assemble(
-    assets: Assets, binaries: Mapping[str, Path], options: Options, undo: ExitStack
-) -> Parts:
+    assets: Assets, binaries: Mapping[str, Path], options: PlaneOptions, undo: ExitStack
+) -> PlaneParts:
     folder = given_folder(options.folder) if options.folder else temporary_folder()
     undo.callback(folder.leave)
     ports: dict[str, int] = {}
@@ -217,7 +224,7 @@ def _assemble(
         port = HeldPort()
         undo.callback(port.release)
         ports[name] = port.number
-    site = programs.Site(
+    site = programs.PlaneLayout(
         binaries, folder.path, ports, options.controller_manager, kubelet=options.kubelet
     )
     surroundings = Surroundings(
@@ -231,13 +238,13 @@ def _assemble(
         },
         leftovers="" if folder.keep else str(folder.path),
     )
-    authority = Authority()
+    authority = SimulatedAuthority()
     _write_certificates(site, authority)
-    clients = Clients(site, authority, surroundings.environment)
-    return Parts(site, clients, Servers(site, clients, surroundings))
+    clients = PlaneClients(site, authority, surroundings.environment)
+    return PlaneParts(site, clients, Servers(site, clients, surroundings))
 
 
-def _write_certificates(site: programs.Site, authority: Authority) -> None:
+def _write_certificates(site: programs.PlaneLayout, authority: SimulatedAuthority) -> None:
     serving = authority.for_server()
     for path, content in (
         (site.authority, authority.pair.certificate),

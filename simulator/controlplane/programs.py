@@ -1,5 +1,5 @@
 """
-PURE: the command lines of the control plane.
+What a control plane is made of: its programs and their command lines.
 
 Each follows what a cluster would run, less what one machine and a short life make pointless.
 """
@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.controlplane.ports import LOOPBACK
-
+LOOPBACK = "127.0.0.1"
 ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
@@ -22,7 +21,36 @@ SERVICE_ADDRESS = "10.0.0.1"
 
 
 @dataclass(frozen=True)
-class Site:
+class PlaneOptions:
+    """
+    What runs besides etcd and the API server, and where.
+
+    Without a controller manager there are no ServiceAccounts but those that somebody makes, and
+    pods need none. With `kubelet` the API server is told how to reach nodes and pods: somebody runs
+    a kubelet on the same network. A folder that is named here must be empty and is kept; without
+    one everything is in a temporary folder, which disappears with the control plane.
+    """
+
+    scheduler: bool = False
+    controller_manager: bool = False
+    kubelet: bool = False
+    folder: Path | None = None
+
+    @property
+    def servers(self) -> list[str]:
+        """
+        List what is to run, in the order of starting.
+        """
+        wanted = [ETCD, API_SERVER]
+        if self.controller_manager:
+            wanted.append(CONTROLLER_MANAGER)
+        if self.scheduler:
+            wanted.append(SCHEDULER)
+        return wanted
+
+
+@dataclass(frozen=True)
+class PlaneLayout:
     """
     Where one control plane lives: its programs, its folder and the ports that it holds.
     """
@@ -82,7 +110,7 @@ class Site:
         ]
 
 
-def etcd(site: Site) -> list[str]:
+def etcd(site: PlaneLayout) -> list[str]:
     """
     One member, behind sockets in a folder that only we can enter: no port, no password.
     """
@@ -101,7 +129,7 @@ def etcd(site: Site) -> list[str]:
     )
 
 
-def api_server(site: Site) -> list[str]:
+def api_server(site: PlaneLayout) -> list[str]:
     """
     Authorize as clusters do, nodes included, and admit with what is on by default.
 
@@ -133,7 +161,7 @@ def api_server(site: Site) -> list[str]:
     )
 
 
-def _towards_kubelets(site: Site) -> list[str]:
+def _towards_kubelets(site: PlaneLayout) -> list[str]:
     """
     Reach nodes by their address, and pods by theirs, since no kube-proxy turns Services into pods.
     """
@@ -146,7 +174,7 @@ def _towards_kubelets(site: Site) -> list[str]:
     ]
 
 
-def controller_manager(site: Site, kubeconfig: Path) -> list[str]:
+def controller_manager(site: PlaneLayout, kubeconfig: Path) -> list[str]:
     """
     All default controllers, each under its own ServiceAccount: their rights exist for no other.
     """
@@ -168,7 +196,7 @@ def controller_manager(site: Site, kubeconfig: Path) -> list[str]:
     )
 
 
-def scheduler(site: Site, kubeconfig: Path) -> list[str]:
+def scheduler(site: PlaneLayout, kubeconfig: Path) -> list[str]:
     """
     The default scheduler with its default profile.
     """

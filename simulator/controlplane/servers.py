@@ -5,10 +5,10 @@ The running servers of one control plane: started in order, stopped in reverse.
 from collections.abc import Sequence
 
 from simulator.controlplane import programs
-from simulator.controlplane.certificates import CONTROLLER_MANAGER, SCHEDULER
-from simulator.controlplane.clients import Clients
+from simulator.controlplane.clients import PlaneClients
 from simulator.controlplane.errors import ControlPlaneError
-from simulator.controlplane.processes import Process, Surroundings, wait_until
+from simulator.controlplane.identities import CONTROLLER_MANAGER, SCHEDULER
+from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
 from simulator.progress import Progress
 
 READY_SECONDS = 60.0
@@ -27,11 +27,13 @@ class Servers:
     Starts, watches and stops the servers, and knows when each is ready.
     """
 
-    def __init__(self, site: programs.Site, clients: Clients, surroundings: Surroundings) -> None:
+    def __init__(
+        self, site: programs.PlaneLayout, clients: PlaneClients, surroundings: Surroundings
+    ) -> None:
         self._site = site
         self._clients = clients
         self._surroundings = surroundings
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, GuardedProcess] = {}
 
     def start(self, names: Sequence[str], progress: Progress) -> None:
         """
@@ -94,7 +96,7 @@ class Servers:
         )
 
     def _run(self, name: str) -> None:
-        self._processes[name] = Process(self._command(name), self._surroundings)
+        self._processes[name] = GuardedProcess(self._command(name), self._surroundings)
 
     def _command(self, name: str) -> list[str]:
         if name == programs.ETCD:

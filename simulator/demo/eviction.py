@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpufence import names
 from gpufence.snapshot import read_snapshot
-from simulator.demo.gauge import gauge, legend
-from simulator.demo.narrator import StoryError
+from simulator.demo.narrator import StoryError, gauge, legend
 from simulator.demo.story import annotations_of, jsonpath, wait_for
 
 if TYPE_CHECKING:

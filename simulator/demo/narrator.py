@@ -12,10 +12,16 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from gpufence.quantity import MIB
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from simulator.controlplane import ControlPlane
 
-_WIDTH = 96
+GAUGE_WIDTH = 60
+_LETTERS = "#=+*%"
+_TEXT_WIDTH = 96
 
 
 class StoryError(Exception):
@@ -41,7 +47,7 @@ class Narrator:
         """
         Explain in a paragraph, apart from what stands above.
         """
-        self._write("\n" + textwrap.fill(" ".join(text.split()), _WIDTH) + "\n")
+        self._write("\n" + textwrap.fill(" ".join(text.split()), _TEXT_WIDTH) + "\n")
 
     def show(self, text: str) -> None:
         """
@@ -109,3 +115,29 @@ def run(command: list[str], environment: dict[str, str]) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise StoryError(f"{shlex.join(command)} failed: {done.stdout}{done.stderr}")
+
+
+def gauge(total_bytes: int, held: Mapping[str, int], others_bytes: int = 0) -> str:
+    """
+    Draw who holds what of a card, each holder with a mark of its own, then the sum.
+    """
+    cells = ""
+    for mark, amount in zip(_LETTERS, held.values(), strict=False):
+        cells += mark * _cells(amount, total_bytes)
+    cells += "." * _cells(others_bytes, total_bytes)
+    used = (sum(held.values()) + others_bytes) // MIB
+    return f"[{cells[:GAUGE_WIDTH]:{GAUGE_WIDTH}}] {used:5} of {total_bytes // MIB} MiB"
+
+
+def legend(names: Sequence[str]) -> str:
+    """
+    Return whose mark is whose.
+    """
+    return "   ".join(f"{mark} {name}" for mark, name in zip(_LETTERS, names, strict=False))
+
+
+def _cells(amount: int, total: int) -> int:
+    """
+    Round up, so that who holds anything is seen.
+    """
+    return -(-amount * GAUGE_WIDTH // total)

@@ -21,7 +21,7 @@ _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 
 
-class Program:
+class DemoProgram:
     """
     Runs `python -m <name>` until the block is left; entering it waits for its first address.
 
@@ -46,8 +46,8 @@ class Program:
     def __enter__(self) -> Self:
         if not self._serving.wait(_START_SECONDS) or not self.address:
             self.__exit__()
-            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
-            raise StoryError(f"the {self._name} did not start; it said: {said or 'nothing'}")
+            text = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            raise StoryError(f"the {self._name} did not start; it said: {text or 'nothing'}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,8 +82,8 @@ def _listening(line: str) -> str:
     Return where a program serves, once its log says so.
     """
     try:
-        said = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
         return ""
-    where = said.get("listen") or said.get("statusListen") or ""
-    return str(where) if said.get("message") == "serving" else ""
+    where = entry.get("listen") or entry.get("statusListen") or ""
+    return str(where) if entry.get("message") == "serving" else ""

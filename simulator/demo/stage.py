@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from gpufence import names
-from simulator.controlplane import Assets, ControlPlane, Options
-from simulator.demo.manifests import HOOKS, objects, pointing_to
-from simulator.demo.narrator import run
-from simulator.demo.processes import Program
-from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
+from simulator.controlplane import Assets, ControlPlane, PlaneOptions
+from simulator.demo.narrator import StoryError, run
+from simulator.demo.processes import DemoProgram
+from simulator.node import NodeOptions, SimulatedNode
 from simulator.nvml.build import environment as sees_cards
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ HURRY = {
     "GPUFENCE_START_PAUSE_SECONDS": "0",
     "GPUFENCE_INTERVAL_SECONDS": "0.5",
 }
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy" / "base"
+HOOKS = "MutatingWebhookConfiguration"
+_LEFT_OUT = frozenset(
+    {"Deployment", "DaemonSet", "Service", "PodDisruptionBudget", "NetworkPolicy", "Job", "CronJob"}
+)
 
 
 @dataclass(frozen=True)
@@ -59,13 +65,13 @@ class Stage:
 
     def fences(self, namespace: str) -> bool:
         """
-        Tell whether the API server knows by now that the pods of a namespace go to the webhook.
+        Return whether the API server knows by now that the pods of a namespace go to the webhook.
         """
         return f'"{names.INJECTED}"' in self._tried(namespace)
 
     def takes_pods(self, namespace: str) -> bool:
         """
-        Tell whether a namespace has by now what the API server wants there before any pod.
+        Return whether a namespace has by now what the API server wants there before any pod.
         """
         return bool(self._tried(namespace))
 
@@ -80,7 +86,7 @@ def built(progress: Progress) -> Iterator[Stage]:
     Build the stage, and take it down again however the story ends.
     """
     assets = Assets.from_environment(os.environ)
-    options = Options(scheduler=True, controller_manager=True)
+    options = PlaneOptions(scheduler=True, controller_manager=True)
     with (
         tempfile.TemporaryDirectory(prefix="gpufence-demo-") as name,
         ControlPlane.start(assets, options, progress) as plane,
@@ -102,8 +108,6 @@ def _node_options(plane: ControlPlane) -> NodeOptions:
         admin_kubeconfig=plane.kubeconfig(),
         name=NODE,
         cards=CARDS,
-        sharing=Sharing(Dialect.GPUSHARE),
-        gfd=True,
     )
 
 
@@ -112,16 +116,16 @@ def _webhook(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[
     """
     Install gpufence: its manifests, its certificates, and its webhook.
     """
-    items = objects("system", "webhook", "agent")
+    items = _manifests("system", "webhook", "agent")
     hooks = [item for item in items if item["kind"] == HOOKS]
     with progress.step("installing gpufence: manifests, certificates, webhook"):
         _apply(plane, items)
         _certificates(plane)
         _project(plane, folder)
-        webhook = Program("webhook", _webhook_environment(plane, folder), folder)
+        webhook = DemoProgram("webhook", _webhook_environment(plane, folder), folder)
     with webhook:
         with progress.step("pointing the API server to the webhook"):
-            _apply(plane, [_patient(pointing_to(item, webhook.address)) for item in hooks])
+            _apply(plane, [_patient(_pointing_to(item, webhook.address)) for item in hooks])
             _certificates(plane)
         yield
 
@@ -135,14 +139,14 @@ def _patient(item: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def _agent(
     plane: ControlPlane, node: SimulatedNode, folder: Path, progress: Progress
-) -> Iterator[Program]:
+) -> Iterator[DemoProgram]:
     """
     Start the node's agent, with the rights of its ServiceAccount and a token of this node.
     """
     token = plane.service_account_token(names.SYSTEM_NAMESPACE, AGENT, node=node.name)
     config = plane.token_kubeconfig(AGENT, token)
     with progress.step("starting the node's agent"):
-        agent = Program("agent", _environment(config) | _node_environment(node) | HURRY, folder)
+        agent = DemoProgram("agent", _environment(config) | _node_environment(node) | HURRY, folder)
     with agent:
         yield agent
 
@@ -200,3 +204,30 @@ def _webhook_environment(plane: ControlPlane, folder: Path) -> dict[str, str]:
 
 def _environment(kubeconfig: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "KUBECONFIG": str(kubeconfig)}
+
+
+def _manifests(*parts: str) -> list[dict[str, Any]]:
+    """
+    Return the objects of parts of the installation that mean something without containers.
+    """
+    found = [item for part in parts for item in _of_part(part)]
+    return [item for item in found if item["kind"] not in _LEFT_OUT]
+
+
+def _of_part(part: str) -> list[dict[str, Any]]:
+    folder = DEPLOY / part
+    if not folder.is_dir():
+        raise StoryError(f"{folder} does not exist; run the demo from a checkout of gpufence")
+    order = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
+    texts = [(folder / name).read_text(encoding="utf-8") for name in order]
+    return [item for text in texts for item in yaml.safe_load_all(text) if item]
+
+
+def _pointing_to(item: dict[str, Any], address: str) -> dict[str, Any]:
+    """
+    Return the webhook configuration with URLs of this machine instead of a Service.
+    """
+    for hook in item["webhooks"]:
+        service = hook["clientConfig"].pop("service")
+        hook["clientConfig"]["url"] = f"https://{address}{service['path']}"
+    return item

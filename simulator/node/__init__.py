@@ -6,21 +6,12 @@ A node without kubelet or containers: it runs pods as local processes that hold 
         node.pids("team-a", "trainer")
 
 It is a kubelet as far as pods can tell by their variables, volumes, cards, restarts and deletion.
-Not simulated: probes, hooks, images, security contexts, limits of CPU and memory, tokens,
-variables of Services, `kubectl exec` and `kubectl logs`.
+Not simulated: init containers, sidecars, probes, hooks, images, security contexts, limits of CPU
+and memory, tokens, variables of Services, `envFrom`, `kubectl exec` and `kubectl logs`. Why there
+is one beside the real kubelet of `simulator.cluster`: docs/adr/0009-node-simulator.md.
 """
 
-from simulator.node.lifecycle import Pauses
-from simulator.node.node import SimulatedNode
-from simulator.node.options import NodeOptions
-from simulator.node.resources import Taint
-from simulator.node.sharing import Dialect, Sharing
+from simulator.node.lifecycle import RestartPauses
+from simulator.node.node import NodeOptions, SimulatedNode
 
-__all__ = [
-    "Dialect",
-    "NodeOptions",
-    "Pauses",
-    "Sharing",
-    "SimulatedNode",
-    "Taint",
-]
+__all__ = ["NodeOptions", "RestartPauses", "SimulatedNode"]

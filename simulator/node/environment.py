@@ -1,34 +1,33 @@
 """
 PURE. A container's variables, resolved as a kubelet does at each start of the container.
 
-Lowest first: what the image brings, what the device plugin adds, `envFrom` in its order, `env` in
-its order. Variables of Services are left out: nothing that runs here looks for one.
+Variables of Services are left out: nothing that runs here looks for one.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpufence.shape import Object, as_object, as_text
-from simulator.node.downward import NodeFacts, field_value, resource_value
 from simulator.node.errors import NotYetError
-from simulator.node.expansion import expand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from simulator.node.pod import Container, Pod
+    from simulator.node.pod import NodeContainer, NodePod
 
 CONFIG_MAP, SECRET = "ConfigMap", "Secret"
 _KEYS = {"configMapKeyRef": CONFIG_MAP, "secretKeyRef": SECRET}
-_WHOLES = {"configMapRef": CONFIG_MAP, "secretRef": SECRET}
+_VARIABLE = re.compile(r"\$(?:(?P<escaped>\$)|\((?P<name>[^)]*)\))")
+_SUBSCRIPT = re.compile(r"metadata\.(?P<map>annotations|labels)\['(?P<key>.*)'\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """
-    A ConfigMap or Secret of the pod's namespace that one of its containers names.
+    A ConfigMap or Secret of the pod's namespace that the pod names.
     """
 
     kind: str
@@ -36,126 +35,118 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class ValueSources:
     """
-    Where values come from; an object that is not in `data` does not exist.
+    Where values come from. `address` is the node's and, since pods run in its network, theirs. An
+    object that is not in `data` does not exist.
     """
 
-    node: NodeFacts
+    address: str
     data: Mapping[Reference, Mapping[str, str]] = field(default_factory=dict)
 
 
-def references(container: Container) -> frozenset[Reference]:
+def expand(text: str, variables: Mapping[str, str]) -> str:
     """
-    Name everything that has to be read before the variables can be resolved.
+    Replace `$(NAME)` of known variables; unknown ones stay as they are, `$$` is one `$`.
+
+    What a variable holds is not expanded again, and a lone `$` or `$(` is ordinary text.
     """
-    return frozenset(_references(container))
+
+    def replacement(match: re.Match[str]) -> str:
+        return "$" if match["escaped"] else variables.get(match["name"], match[0])
+
+    return _VARIABLE.sub(replacement, text)
 
 
-def resolve(container: Container, pod: Pod, sources: Sources) -> dict[str, str]:
+def field_value(pod: NodePod, address: str, path: str) -> str:
     """
-    Resolve `envFrom` and `env`.
+    Return a field by its path; an annotation or label that is not there is empty, not an error.
+    """
+    subscript = _SUBSCRIPT.fullmatch(path)
+    if subscript is not None:
+        values = pod.annotations if subscript["map"] == "annotations" else pod.labels
+        return values.get(subscript["key"], "")
+    fields = {
+        "metadata.name": pod.name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.uid,
+        "spec.nodeName": pod.node,
+        "spec.serviceAccountName": pod.service_account,
+        "status.hostIP": address,
+        "status.podIP": address,
+    }
+    if path not in fields:
+        raise NotYetError(f"unsupported fieldPath: {path}")
+    return fields[path]
+
+
+def field_of(parent: Object, pod: NodePod, address: str) -> str:
+    """
+    Return what a `fieldRef` names, in a variable or in a volume.
+    """
+    if "fieldRef" not in parent:
+        raise NotYetError(f"{', '.join(parent)} is not simulated; use a fieldRef")
+    path = as_text(as_object(parent["fieldRef"], "fieldRef").get("fieldPath"), "fieldPath")
+    return field_value(pod, address, path)
+
+
+def references(container: NodeContainer) -> frozenset[Reference]:
+    """
+    Return every object that has to be read before the variables can be resolved.
+    """
+    return frozenset(
+        Reference(kind, as_text(as_object(source[key], key).get("name"), "name"))
+        for entry in container.env
+        for source in [as_object(entry.get("valueFrom"), "valueFrom")]
+        for key, kind in _KEYS.items()
+        if key in source
+    )
+
+
+def resolve(container: NodeContainer, pod: NodePod, sources: ValueSources) -> dict[str, str]:
+    """
+    Resolve `env` in its order.
 
     Raises NotYetError for what is not there and not optional; with it the container waits as
     CreateContainerConfigError.
     """
     variables: dict[str, str] = {}
-    for entry in container.env_from:
-        variables |= _whole(entry, pod, sources)
     for entry in container.env:
         name = as_text(entry.get("name"), "env.name")
         literal = as_text(entry.get("value"), name)
         source = as_object(entry.get("valueFrom"), name)
+        value: str | None
         if literal or not source:
-            variables[name] = expand(literal, variables)
-            continue
-        value = _value(source, container, pod, sources)
+            value = expand(literal, variables)
+        else:
+            value = _value(source, pod, sources)
         if value is not None:
             variables[name] = value
     return variables
 
 
-def command_line(
-    container: Container, variables: Mapping[str, str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def command_line(container: NodeContainer, variables: Mapping[str, str]) -> tuple[str, ...]:
     """
     Expand command and arguments; unlike `env`, they may refer to the device plugin's variables.
     """
-    return (
-        tuple(expand(word, variables) for word in container.command),
-        tuple(expand(word, variables) for word in container.args),
-    )
+    return tuple(expand(word, variables) for word in (*container.command, *container.args))
 
 
-def _references(container: Container) -> Iterator[Reference]:
-    for entry in container.env_from:
-        for field_name, kind in _WHOLES.items():
-            if field_name in entry:
-                yield Reference(kind, _name(entry, field_name))
-    for entry in container.env:
-        source = as_object(entry.get("valueFrom"), "valueFrom")
-        for field_name, kind in _KEYS.items():
-            if field_name in source:
-                yield Reference(kind, _name(source, field_name))
-
-
-def _whole(entry: Object, pod: Pod, sources: Sources) -> dict[str, str]:
-    prefix = as_text(entry.get("prefix"), "envFrom.prefix")
-    found: dict[str, str] = {}
-    for field_name, kind in _WHOLES.items():
-        if field_name in entry:
-            data = _data(Reference(kind, _name(entry, field_name)), entry, field_name, pod, sources)
-            found |= {prefix + key: value for key, value in (data or {}).items()}
-    return found
-
-
-def _value(source: Object, container: Container, pod: Pod, sources: Sources) -> str | None:
+def _value(source: Object, pod: NodePod, sources: ValueSources) -> str | None:
     """
     Return the value of a `valueFrom`, or None where it is optional and not there.
     """
-    if "fieldRef" in source:
-        field_ref = as_object(source.get("fieldRef"), "fieldRef")
-        return field_value(pod, sources.node, as_text(field_ref.get("fieldPath"), "fieldPath"))
-    if "resourceFieldRef" in source:
-        wish = as_object(source.get("resourceFieldRef"), "resourceFieldRef")
-        resource = as_text(wish.get("resource"), "resource")
-        divisor = as_text(wish.get("divisor"), "divisor") or "0"
-        return resource_value(container, sources.node, resource, divisor)
-    for field_name, kind in _KEYS.items():
-        if field_name in source:
-            reference = Reference(kind, _name(source, field_name))
-            data = _data(reference, source, field_name, pod, sources)
-            return _key(data, source, field_name, reference, pod)
-    raise NotYetError(f"valueFrom: {', '.join(source)} is not simulated; use a fieldRef")
+    for key, kind in _KEYS.items():
+        if key in source:
+            return _key(as_object(source[key], key), kind, pod, sources)
+    return field_of(source, pod, sources.address)
 
 
-def _key(
-    data: Mapping[str, str] | None, source: Object, field_name: str, reference: Reference, pod: Pod
-) -> str | None:
-    if data is None:
-        return None
-    key = as_text(as_object(source.get(field_name), field_name).get("key"), "key")
-    if key not in data and not _optional(source, field_name):
-        raise NotYetError(
-            f"couldn't find key {key} in {reference.kind} {pod.namespace}/{reference.name}"
-        )
-    return data.get(key)
-
-
-def _data(
-    reference: Reference, parent: Object, field_name: str, pod: Pod, sources: Sources
-) -> Mapping[str, str] | None:
-    found = sources.data.get(reference)
-    if found is None and not _optional(parent, field_name):
-        raise NotYetError(
-            f'{reference.kind.lower()} "{reference.name}" not found in namespace {pod.namespace}'
-        )
-    return found
-
-
-def _name(parent: Object, field_name: str) -> str:
-    return as_text(as_object(parent.get(field_name), field_name).get("name"), "name")
-
-
-def _optional(parent: Object, field_name: str) -> bool:
-    return as_object(parent.get(field_name), field_name).get("optional") is True
+def _key(selector: Object, kind: str, pod: NodePod, sources: ValueSources) -> str | None:
+    name, key = as_text(selector.get("name"), "name"), as_text(selector.get("key"), "key")
+    data = sources.data.get(Reference(kind, name))
+    if (data is None or key not in data) and selector.get("optional") is not True:
+        if data is None:
+            raise NotYetError(f'{kind.lower()} "{name}" not found in namespace {pod.namespace}')
+        raise NotYetError(f"couldn't find key {key} in {kind} {pod.namespace}/{name}")
+    return None if data is None else data.get(key)

@@ -4,7 +4,7 @@ PURE. What keeps a pod, or the node itself, from running.
     NodeError              anything below; the message says what to do
       NotYetError          a container cannot start as things are: shown as waiting, tried again
       RefusedPodError      the pod can never run here: its phase becomes Failed
-      SetupError           the node cannot begin: its files or its cards are not as asked for
+      SetupError           the node cannot begin or do what is asked of it
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ class RefusedPodError(NodeError):
 
 class SetupError(NodeError):
     """
-    Raised before the node is registered when it cannot be as it was asked for.
+    Raised when the node, or something on it, is not as the caller supposes.
     """

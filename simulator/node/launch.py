@@ -1,39 +1,44 @@
 """
-Start the containers of one pod: its cards, its volumes, its variables, its process.
+Start the containers of one pod: its card, its volumes, its variables, its process.
+
+Only the simulator's own workload runs. A pod's command comes from whoever may create pods. On a
+real node a container holds it; here it would be an ordinary process of the person who runs this.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gpufence.errors import GpufenceError
 from gpufence.names import SIMULATOR_STATE
-from simulator.node import clock
-from simulator.node.cgroup import cgroup_line
-from simulator.node.environment import Sources, command_line, references, resolve
-from simulator.node.placement import Placement, device_variables
-from simulator.node.processes import Process
-from simulator.node.program import MODULE, arguments
-from simulator.node.projections import relocate, volume_references
-from simulator.node.volumes import Volumes
+from simulator.node.api import timestamp
+from simulator.node.environment import ValueSources, command_line, references, resolve
+from simulator.node.errors import RefusedPodError, SetupError
+from simulator.node.machine import device_variables
+from simulator.node.pod import cgroup_line
+from simulator.node.processes import ContainerProcess
+from simulator.node.volumes import Volumes, check_volumes, relocate, volume_references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from gpufence.cards import Card
-    from simulator.node.downward import NodeFacts
     from simulator.node.environment import Reference
-    from simulator.node.pod import Container, Pod
-    from simulator.node.sharing import Sharing
+    from simulator.node.machine import GpuMachine, Placement
+    from simulator.node.pod import NodeContainer, NodePod
+
+IMAGE = "gpufence/workload"
+MODULE = ("-m", "simulator", "workload")
+_PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
 
 
-class Library(Protocol):
+class ObjectReader(Protocol):
     """
     Where ConfigMaps and Secrets are read; those that do not exist are left out.
     """
@@ -44,79 +49,75 @@ class Library(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class StartContext:
     """
     What every container of a node is started with.
     """
 
-    node: NodeFacts
-    cards: tuple[Card, ...]
-    sharing: Sharing
-    library: Library
+    machine: GpuMachine
+    reader: ObjectReader
     folder: Path
     state: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class StartedContainer:
     """
     A started container; `began` is on the monotonic clock.
     """
 
     id: str
     cgroup: str
-    process: Process
+    process: ContainerProcess
     started_at: str
     began: float
-    cards: str
 
 
-class Launch:
+class PodStarter:
     """
     Starts the containers of one pod, in a folder of the pod's own that holds volumes and logs.
     """
 
-    def __init__(self, pod: Pod, bench: Bench, placement: Placement) -> None:
-        self.folder = bench.folder / pod.uid
-        self._bench = bench
-        self._placement = placement
+    def __init__(self, pod: NodePod, context: StartContext, placement: Placement) -> None:
+        self.folder = context.folder / pod.uid
+        self.card = placement.card
+        self._context = context
         self._volumes = Volumes(self.folder / "volumes")
 
-    def refresh(self, pod: Pod) -> None:
+    def refresh(self, pod: NodePod) -> None:
         """
         Let the volumes show the pod's present annotations and labels.
 
         ConfigMaps and Secrets are read again only when a container starts.
         """
         if (self.folder / "volumes").is_dir() and not volume_references(pod):
-            self._volumes.fill(pod, Sources(self._bench.node))
+            self._volumes.fill(pod, ValueSources(self._context.machine.address))
 
-    def start(self, pod: Pod, container: Container, restarts: int) -> Launched:
+    def start(self, pod: NodePod, container: NodeContainer, restarts: int) -> StartedContainer:
         """
         Start a container; raises NotYetError or RefusedPodError where that cannot be.
         """
-        sources = self._sources(pod, container)
+        wanted = references(container) | volume_references(pod)
+        sources = ValueSources(
+            self._context.machine.address, self._context.reader.read(pod.namespace, wanted)
+        )
         self._volumes.fill(pod, sources)
         home = self.folder / container.name
         home.mkdir(parents=True, exist_ok=True)
         places = self._volumes.mount(container, home / "root")
         variables = self._variables(pod, container, sources)
-        command, args = command_line(container, variables)
-        words = arguments(container.image, command, args)
-        process = Process(
-            [sys.executable, *MODULE, *(relocate(word, places) for word in words)],
-            {name: relocate(value, places) for name, value in variables.items()},
-            home / f"{restarts}.log",
-        )
-        cards = self._placement.cards.get(container.name, ())
+        arguments = workload_arguments(container, command_line(container, variables))
         container_id = secrets.token_hex(32)
-        return Launched(
+        return StartedContainer(
             id=container_id,
             cgroup=cgroup_line(pod, container_id),
-            process=process,
-            started_at=clock.timestamp(),
-            began=clock.monotonic(),
-            cards=", ".join(f"card {card.index} ({card.uuid})" for card in cards),
+            process=ContainerProcess(
+                [sys.executable, *MODULE, *(relocate(word, places) for word in arguments)],
+                {name: relocate(value, places) for name, value in variables.items()},
+                home / f"{restarts}.log",
+            ),
+            started_at=timestamp(),
+            began=time.monotonic(),
         )
 
     def clear(self) -> None:
@@ -125,13 +126,11 @@ class Launch:
         """
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _sources(self, pod: Pod, container: Container) -> Sources:
-        wanted = references(container) | volume_references(pod)
-        return Sources(self._bench.node, self._bench.library.read(pod.namespace, wanted))
-
-    def _variables(self, pod: Pod, container: Container, sources: Sources) -> dict[str, str]:
+    def _variables(
+        self, pod: NodePod, container: NodeContainer, sources: ValueSources
+    ) -> dict[str, str]:
         """
-        Merge what the image, the device plugin and the pod say; the last one wins, as with runc.
+        Merge those of the image, the device plugin and the pod; the last one wins, as with runc.
         """
         home = str(self.folder / container.name)
         image: Mapping[str, str] = {
@@ -140,19 +139,52 @@ class Launch:
             "HOME": home,
             "TMPDIR": home,
             "HOSTNAME": pod.name,
-            SIMULATOR_STATE: str(self._bench.state),
+            SIMULATOR_STATE: str(self._context.state),
         }
-        devices = device_variables(
-            container, self._placement, self._bench.cards, self._bench.sharing
-        )
+        devices = device_variables(container, self.card, self._context.machine)
         return {**image, **devices, **resolve(container, pod, sources)}
+
+
+def check_pod(pod: NodePod) -> None:
+    """
+    Raise RefusedPodError for a pod of which anything can never run here.
+    """
+    if pod.unsupported:
+        raise RefusedPodError(
+            f"{' and '.join(pod.unsupported)}: not simulated; try a node of"
+            " `python -m simulator cluster`"
+        )
+    check_volumes(pod)
+    for container in pod.containers:
+        workload_arguments(container, (*container.command, *container.args))
+
+
+def workload_arguments(container: NodeContainer, words: Sequence[str]) -> tuple[str, ...]:
+    """
+    Return the workload's arguments; raises RefusedPodError for any other program.
+    """
+    if not container.command and _is_workload(container.image):
+        return tuple(words)
+    if words and _PYTHON.fullmatch(words[0]) and tuple(words[1 : len(MODULE) + 1]) == MODULE:
+        return tuple(words[len(MODULE) + 1 :])
+    shown = " ".join(words) or f"the command of image {container.image}"
+    raise RefusedPodError(
+        f"{shown[:200]} is no simulator workload; this node runs only"
+        f" python {' '.join(MODULE)} ..., or image {IMAGE} without a command"
+    )
 
 
 def log_of(folder: Path, container: str) -> Path:
     """
-    Find the newest log of a container below its pod's folder.
+    Return the newest log of a container below its pod's folder.
     """
     logs = sorted((folder / container).glob("*.log"), key=lambda path: int(path.stem))
     if not logs:
-        raise GpufenceError(f"container {container} has no log; it was not started")
+        raise SetupError(f"container {container} has no log; it was not started")
     return logs[-1]
+
+
+def _is_workload(image: str) -> bool:
+    folder, slash, last = image.partition("@")[0].rpartition("/")
+    name = f"{folder}{slash}{last.partition(':')[0]}"
+    return name == IMAGE or name.endswith(f"/{IMAGE}")

@@ -1,5 +1,7 @@
 """
-PURE. What happens next in a pod's life: which containers to start, which to stop, and when it ends.
+PURE. What happens next in a pod's life: which containers to start, which to stop, when it ends.
+
+Containers start all at once; there are no init containers and no sidecars here.
 """
 
 from __future__ import annotations
@@ -8,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from gpufence.backoff import doubled
-from simulator.node.pod import Container, Kind, Pod, Restart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from simulator.node.pod import NodePod
+
 CREATING = "ContainerCreating"
-INITIALIZING = "PodInitializing"
 CRASH_LOOP = "CrashLoopBackOff"
 CONFIG_ERROR = "CreateContainerConfigError"
 
@@ -52,16 +54,16 @@ class Terminated:
     message: str = ""
 
 
-State: TypeAlias = Waiting | Running | Terminated
+ContainerState: TypeAlias = Waiting | Running | Terminated
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ContainerRecord:
     """
     One container's past and present; `failures` counts towards its back-off, `due` ends it.
     """
 
-    state: State
+    state: ContainerState
     last: Terminated | None = None
     restarts: int = 0
     failures: int = 0
@@ -82,9 +84,16 @@ class Record:
     def was_started(self) -> bool:
         return self.is_running or self.ending is not None
 
+    @property
+    def has_succeeded(self) -> bool:
+        return not self.is_running and self.ending is not None and not self.ending.exit_code
+
+
+Records: TypeAlias = "Mapping[str, ContainerRecord]"
+
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
+class RestartPauses:
     """
     How long a crashing container waits: not at all the first time, then twice as long each time.
 
@@ -105,16 +114,6 @@ class Pauses:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """
-    How long a container ran, and when that was noticed, on the clock of `Record.due`.
-    """
-
-    now: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Steps:
     """
     What to do now. `finished` means that nothing runs and nothing will.
@@ -125,134 +124,70 @@ class Steps:
     finished: bool = False
 
 
-Records: TypeAlias = "Mapping[str, Record]"
-
-
-def fresh(pod: Pod) -> dict[str, Record]:
+def fresh(pod: NodePod) -> dict[str, ContainerRecord]:
     """
-    Return the records of a pod whose first container has not been started.
+    Return the records of a pod of which nothing has been started.
     """
-    waiting = Waiting(INITIALIZING if pod.inits else CREATING)
-    return {container.name: Record(waiting) for container in pod.containers}
+    return {container.name: ContainerRecord(Waiting(CREATING)) for container in pod.containers}
 
 
-def next_steps(pod: Pod, records: Records, now: float, *, ending: bool) -> Steps:
+def next_steps(pod: NodePod, records: Records, now: float, *, ending: bool) -> Steps:
     """
-    Decide what a kubelet would do next: init containers one after the other, sidecars from their
-    turn on until everything else has ended, all others at once.
+    Decide what a kubelet would do next; with `ending` nothing is started any more.
     """
-    if ending or is_over(pod, records):
-        return _wind_down(pod, records)
-    starts: list[str] = []
-    initialized = is_initialized(pod, records)
-    for container in pod.inits:
-        record = records[container.name]
-        if container.kind is Kind.INIT and has_succeeded(record):
-            continue
-        if not record.is_running and record.due <= now:
-            starts.append(container.name)
-        if not initialized and not (record.is_running and container.kind is Kind.SIDECAR):
-            return Steps(tuple(starts))
-    for container in pod.mains:
-        record = records[container.name]
-        if not (record.is_running or is_final(container, record) or record.due > now):
-            starts.append(container.name)
-    return Steps(tuple(starts))
+    if ending:
+        running = tuple(name for name, record in records.items() if record.is_running)
+        return Steps(stop=running, finished=not running)
+    if all(is_final(pod, record) for record in records.values()):
+        return Steps(finished=True)
+    return Steps(
+        start=tuple(
+            name
+            for name, record in records.items()
+            if not (record.is_running or is_final(pod, record) or record.due > now)
+        )
+    )
 
 
-def ended(
-    container: Container, record: Record, ending: Terminated, run: Run, pauses: Pauses | None
-) -> Record:
+def is_final(pod: NodePod, record: ContainerRecord) -> bool:
     """
-    Note that a container has ended; without `pauses` it is not started again.
+    Return whether the container has ended for good.
     """
-    if pauses is None:
-        return replace(record, state=ending, last=ending)
-    failures = 1 if run.seconds >= pauses.forgiven_seconds else record.failures + 1
-    pause = pauses.after(failures)
-    state: State = ending
-    if pause:
-        state = Waiting(CRASH_LOOP, f"back-off {pause:.0f}s restarting container={container.name}")
-    return replace(record, state=state, last=ending, failures=failures, due=run.now + pause)
+    ending = record.ending
+    if record.is_running or ending is None:
+        return False
+    return not pod.restart.applies(ending.exit_code)
 
 
-def started(record: Record, running: Running) -> Record:
+def started(record: ContainerRecord, running: Running) -> ContainerRecord:
     """
     Note that a container was started, for the first time or again.
     """
     return replace(record, state=running, restarts=record.restarts + record.was_started)
 
 
-def comes_again(pod: Pod, records: Records, container: Container, exit_code: int) -> bool:
+def ended(record: ContainerRecord, ending: Terminated) -> ContainerRecord:
     """
-    Tell whether a container that has just ended so is to be started again.
+    Note that a container has ended and is not started again.
     """
-    if container.kind is Kind.SIDECAR:
-        return not is_over(pod, records)
-    return _restarts(container.restart, exit_code)
+    return replace(record, state=ending, last=ending)
 
 
-def is_final(container: Container, record: Record) -> bool:
+def crashed(
+    name: str,
+    record: ContainerRecord,
+    ending: Terminated,
+    pauses: RestartPauses,
+    *,
+    ran: float,
+    now: float,
+) -> ContainerRecord:
     """
-    Tell whether the container has ended for good, sidecars apart.
+    Note that a container has ended, after so many seconds, and is started again after a pause.
     """
-    ending = record.ending
-    if record.is_running or ending is None:
-        return False
-    return not _restarts(container.restart, ending.exit_code)
-
-
-def is_over(pod: Pod, records: Records) -> bool:
-    """
-    Tell whether only sidecars could still run: the work is done, or an init container failed it.
-    """
-    return init_failed(pod, records) or all(
-        is_final(container, records[container.name]) for container in pod.mains
-    )
-
-
-def init_failed(pod: Pod, records: Records) -> bool:
-    """
-    Tell whether an init container has failed and is not tried again.
-    """
-    return any(
-        is_final(container, records[container.name]) and not has_succeeded(records[container.name])
-        for container in pod.inits
-        if container.kind is Kind.INIT
-    )
-
-
-def is_initialized(pod: Pod, records: Records) -> bool:
-    """
-    Tell whether all init containers have done their part; once true it stays true.
-    """
-    if any(records[container.name].was_started for container in pod.mains):
-        return True
-    return all(
-        records[container.name].is_running
-        if container.kind is Kind.SIDECAR
-        else has_succeeded(records[container.name])
-        for container in pod.inits
-    )
-
-
-def has_succeeded(record: Record) -> bool:
-    """
-    Tell whether the container ended with 0 and does not run now.
-    """
-    return not record.is_running and record.ending is not None and not record.ending.exit_code
-
-
-def _restarts(restart: Restart, exit_code: int) -> bool:
-    return restart is Restart.ALWAYS or (restart is Restart.ON_FAILURE and exit_code != 0)
-
-
-def _wind_down(pod: Pod, records: Records) -> Steps:
-    """
-    Stop everything but the sidecars, then those, the last one first.
-    """
-    running = [one for one in pod.containers if records[one.name].is_running]
-    others = tuple(one.name for one in running if one.kind is not Kind.SIDECAR)
-    if others:
-        return Steps(stop=others)
-    return Steps(stop=(running[-1].name,)) if running else Steps(finished=True)
+    failures = 1 if ran >= pauses.forgiven_seconds else record.failures + 1
+    pause = pauses.after(failures)
+    state: ContainerState = ending
+    if pause:
+        state = Waiting(CRASH_LOOP, f"back-off {pause:.0f}s restarting container={name}")
+    return replace(record, state=state, last=ending, failures=failures, due=now + pause)

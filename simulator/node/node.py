@@ -7,41 +7,32 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
+import time
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kube import (
-    ClientSettings,
-    JsonObject,
-    KubeError,
-    Reflector,
-    Source,
-    as_is,
-    connect,
-    core,
-)
-from simulator.node import clock
-from simulator.node.cluster import Cluster
-from simulator.node.downward import NodeFacts
+from kube import ClientSettings, JsonObject, KubeError, Reflector, Source, as_is, connect, core
+from simulator.controlplane.processes import GuardedProcess, Surroundings
+from simulator.node.api import NodeApi
 from simulator.node.errors import SetupError
-from simulator.node.hardware import cards_of, driver_version, open_state
-from simulator.node.launch import Bench, log_of
+from simulator.node.launch import StartContext, log_of
+from simulator.node.lifecycle import RestartPauses
+from simulator.node.machine import GpuMachine, cards_of
 from simulator.node.pods import Inbox, Pods
-from simulator.node.processes import Process
-from simulator.node.procroot import ProcRoot
+from simulator.node.processes import ProcRoot
 from simulator.node.registration import Registration
-from simulator.node.resources import Machine, capacity
+from simulator.nvml.state import State
 from simulator.progress import Silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kube import Client
-    from simulator.node.options import NodeOptions
-    from simulator.nvml.state import State
     from simulator.progress import Progress
 
+ADDRESS = "127.0.0.1"
 TICK_SECONDS = 0.05
 SYNC_SECONDS = 20.0
 JOIN_SECONDS = 10.0
@@ -49,11 +40,31 @@ _log = logging.getLogger(__name__)
 _SILENCE = Silence()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOptions:
+    """
+    One node. The kubeconfig should be the node's own: user `system:node:<name>`.
+
+    `admin_kubeconfig` is needed where no controller manager runs, see `registration`. `cards` are
+    written as for `python -m simulator nvml create`, `unit` is that of `aliyun.com/gpu-mem`.
+    """
+
+    kubeconfig: Path
+    name: str = "node-a"
+    admin_kubeconfig: Path | None = None
+    cards: str = "T4"
+    unit: str = "GiB"
+    pauses: RestartPauses = field(default_factory=RestartPauses)
+    heartbeat_seconds: float = 10.0
+    stop_seconds: float = 2.0
+
+
 class SimulatedNode:
     """
     A running node; entering its block registers it, leaving ends its pods and takes it back.
 
-    Its processes end with this one in whatever way that ends. Any number can run side by side.
+    Its processes end with this one in whatever way that ends. Any number can run side by side. They
+    and their pods run in the network of this machine, so its loopback address is also theirs.
     """
 
     def __init__(self, options: NodeOptions, progress: Progress = _SILENCE) -> None:
@@ -128,14 +139,16 @@ class SimulatedNode:
     def _set_up(self, undo: ExitStack) -> None:
         client = self._client(self._options.kubeconfig, undo)
         self._folder = self._temporary_folder(undo)
-        self._state = open_state(
-            self._options.state or self._folder / "cards", self._options.cards, seed=self.name
-        )
-        self._proc = ProcRoot(self._options.proc or self._folder / "proc")
-        undo.callback(self._proc.close)
-        machine = self._machine(client)
-        self._pods = self._make_pods(client, machine)
-        registration = self._registration(client, machine, undo)
+        self._state = State.create(self._folder / "cards", self._options.cards, seed=self.name)
+        self._proc = ProcRoot(self._folder / "proc")
+        machine = GpuMachine(self.name, ADDRESS, cards_of(self._state), self._options.unit)
+        api = NodeApi(client)
+        context = StartContext(machine, api, self._folder / "pods", self._state.path.absolute())
+        self._pods = Pods(context, api, self._options.pauses, self._progress.say)
+        administrator = None
+        if self._options.admin_kubeconfig is not None:
+            administrator = self._client(self._options.admin_kubeconfig, undo)
+        registration = Registration(machine, client, administrator, self._progress.say)
         registration.register()
         undo.callback(self._leave, registration)
         self._follow(client, undo)
@@ -148,9 +161,9 @@ class SimulatedNode:
             tempfile.TemporaryDirectory(prefix="gpufence-node-", ignore_cleanup_errors=True)
         )
         # If we are killed, somebody has to remove the folder: the warden of this sleeper.
-        sleeper = Process(["sleep", "infinity"], {}, Path(folder) / "sleeper.log", folder)
-        undo.callback(sleeper.wait, JOIN_SECONDS)
-        undo.callback(sleeper.kill)
+        surroundings = Surroundings(Path(folder), {}, leftovers=folder)
+        sleeper = GuardedProcess(["sleep", "infinity"], surroundings, grace_seconds=0)
+        undo.callback(sleeper.end)
         return Path(folder)
 
     def _client(self, kubeconfig: Path, undo: ExitStack) -> Client:
@@ -158,43 +171,6 @@ class SimulatedNode:
         client = connect(settings)
         undo.callback(client.close)
         return client
-
-    def _machine(self, client: Client) -> Machine:
-        return Machine(
-            name=self.name,
-            address=self._options.address,
-            cards=cards_of(self._state),
-            sharing=self._options.sharing,
-            driver=driver_version(),
-            gfd=self._options.gfd,
-            labels=self._options.labels,
-            taints=self._options.taints,
-            kubelet=str(client.get("/version")["gitVersion"]),
-        )
-
-    def _make_pods(self, client: Client, machine: Machine) -> Pods:
-        cluster = Cluster(client)
-        bench = Bench(
-            node=NodeFacts(self.name, self._options.address, capacity(machine)),
-            cards=machine.cards,
-            sharing=self._options.sharing,
-            library=cluster,
-            folder=self._folder / "pods",
-            state=self._state.path.absolute(),
-        )
-        return Pods(bench, cluster, self._options.pauses, self._progress.say)
-
-    def _registration(self, client: Client, machine: Machine, undo: ExitStack) -> Registration:
-        administrator = None
-        if self._options.admin_kubeconfig is not None:
-            administrator = self._client(self._options.admin_kubeconfig, undo)
-        return Registration(
-            machine,
-            client,
-            administrator,
-            self._progress.say,
-            write_cards=self._options.write_cards,
-        )
 
     def _follow(self, client: Client, undo: ExitStack) -> None:
         source: Source[JsonObject] = Source(
@@ -218,20 +194,20 @@ class SimulatedNode:
         while not self._stop.is_set():
             self._turn()
         self._pods.shut_down(self._options.stop_seconds)
-        deadline = clock.monotonic() + self._options.stop_seconds + JOIN_SECONDS
-        while not self._pods.are_finished and clock.monotonic() < deadline:
+        deadline = time.monotonic() + self._options.stop_seconds + JOIN_SECONDS
+        while not self._pods.are_finished and time.monotonic() < deadline:
             self._turn()
         self._turn()
 
     def _turn(self) -> None:
         """
-        Take the news there are and look after all pods; no bug with one pod may end that.
+        Take the changes there are and look after all pods; no bug with one pod may end that.
         """
         try:
-            news = self._inbox.next(TICK_SECONDS)
-            while news is not None:
-                self._pods.take(news)
-                news = self._inbox.next(0)
+            change = self._inbox.next(TICK_SECONDS)
+            while change is not None:
+                self._pods.take(change)
+                change = self._inbox.next(0)
             self._pods.tick(self._proc)
         except Exception:  # noqa: BLE001 (see above)
             _log.exception("node %s stumbled; going on", self.name)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from gpufence.names import MIRROR
 from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
@@ -16,19 +15,10 @@ if TYPE_CHECKING:
 
 DEFAULT_GRACE_SECONDS = 30
 BEST_EFFORT = "BestEffort"
+GUARANTEED = "Guaranteed"
 
 
-class Kind(StrEnum):
-    """
-    The part a container plays in its pod's life.
-    """
-
-    INIT = "init"
-    SIDECAR = "sidecar"
-    MAIN = "main"
-
-
-class Restart(StrEnum):
+class RestartPolicy(StrEnum):
     """
     After which endings a container is started again.
     """
@@ -37,9 +27,12 @@ class Restart(StrEnum):
     ON_FAILURE = "OnFailure"
     NEVER = "Never"
 
+    def applies(self, exit_code: int) -> bool:
+        return self is RestartPolicy.ALWAYS or (self is RestartPolicy.ON_FAILURE and exit_code != 0)
+
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class VolumeMount:
     """
     Where a container sees a volume, or with `sub_path` one file or folder of it.
     """
@@ -50,30 +43,25 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class NodeContainer:
     """
-    One container's wishes. `env` and `env_from` stay as they came: `environment` reads them.
+    One container. `env` stays as it came: `environment` reads it.
     """
 
     name: str
     image: str
-    kind: Kind
-    restart: Restart
     command: tuple[str, ...]
     args: tuple[str, ...]
     env: tuple[Object, ...]
-    env_from: tuple[Object, ...]
     limits: Mapping[str, str]
-    requests: Mapping[str, str]
-    mounts: tuple[Mount, ...]
+    mounts: tuple[VolumeMount, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class NodePod:
     """
-    One pod; `containers` has the init containers first, in their order.
-
-    `deletion_grace` is None until somebody deletes the pod.
+    One pod. `deletion_grace` is None until somebody deletes it; `unsupported` names what of it is
+    not simulated.
     """
 
     uid: str
@@ -83,46 +71,33 @@ class Pod:
     service_account: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    containers: tuple[Container, ...]
+    containers: tuple[NodeContainer, ...]
     volumes: tuple[Object, ...]
-    restart: Restart
+    restart: RestartPolicy
     grace: int
     deletion_grace: int | None
     quality: str
     phase: str
     conditions: tuple[Object, ...]
+    unsupported: tuple[str, ...]
 
     @property
     def full_name(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    @property
-    def inits(self) -> tuple[Container, ...]:
-        return tuple(one for one in self.containers if one.kind is not Kind.MAIN)
 
-    @property
-    def mains(self) -> tuple[Container, ...]:
-        return tuple(one for one in self.containers if one.kind is Kind.MAIN)
-
-    @property
-    def is_mirror(self) -> bool:
-        """
-        Tell whether this only shows a static pod, which no node starts because of what it shows.
-        """
-        return MIRROR in self.annotations
-
-
-def read_pod(pod: Object) -> Pod:
+def read_pod(pod: Object) -> NodePod:
     """
     Read a pod of the API; raises InvalidError for what no API server would have stored.
     """
     metadata = as_object(pod.get("metadata"), "metadata")
     spec = as_object(pod.get("spec"), "spec")
     status = as_object(pod.get("status"), "status")
-    restart = Restart(as_text(spec.get("restartPolicy"), "spec.restartPolicy") or Restart.ALWAYS)
+    containers = objects(spec.get("containers"), "containers")
+    policy = as_text(spec.get("restartPolicy"), "spec.restartPolicy") or RestartPolicy.ALWAYS
     deletion = metadata.get("deletionGracePeriodSeconds")
     deleted = metadata.get("deletionTimestamp") is not None
-    return Pod(
+    return NodePod(
         uid=as_text(metadata.get("uid"), "metadata.uid"),
         name=as_text(metadata.get("name"), "metadata.name"),
         namespace=as_text(metadata.get("namespace"), "metadata.namespace"),
@@ -130,59 +105,57 @@ def read_pod(pod: Object) -> Pod:
         service_account=as_text(spec.get("serviceAccountName"), "spec.serviceAccountName"),
         labels=as_texts(metadata.get("labels"), "metadata.labels"),
         annotations=as_texts(metadata.get("annotations"), "metadata.annotations"),
-        containers=(
-            *(_container(one, restart, init=True) for one in _listed(spec, "initContainers")),
-            *(_container(one, restart, init=False) for one in _listed(spec, "containers")),
-        ),
-        volumes=tuple(_listed(spec, "volumes")),
-        restart=restart,
-        grace=_seconds(spec.get("terminationGracePeriodSeconds"), DEFAULT_GRACE_SECONDS),
-        deletion_grace=_seconds(deletion, DEFAULT_GRACE_SECONDS) if deleted else None,
+        containers=tuple(map(_container, containers)),
+        volumes=tuple(objects(spec.get("volumes"), "volumes")),
+        restart=RestartPolicy(policy),
+        grace=_seconds(spec.get("terminationGracePeriodSeconds")),
+        deletion_grace=_seconds(deletion) if deleted else None,
         quality=as_text(status.get("qosClass"), "status.qosClass") or BEST_EFFORT,
         phase=as_text(status.get("phase"), "status.phase"),
-        conditions=tuple(_listed(status, "conditions")),
+        conditions=tuple(objects(status.get("conditions"), "conditions")),
+        unsupported=(
+            *(("init containers",) if spec.get("initContainers") else ()),
+            *(("envFrom",) if any(item.get("envFrom") for item in containers) else ()),
+        ),
     )
 
 
-def _container(container: Object, of_pod: Restart, *, init: bool) -> Container:
-    own = as_text(container.get("restartPolicy"), "restartPolicy")
-    restart = Restart(own) if own else of_pod
-    kind = Kind.MAIN
-    if init:
-        kind = Kind.SIDECAR if own == Restart.ALWAYS else Kind.INIT
-        if restart is Restart.ALWAYS and kind is Kind.INIT:
-            restart = Restart.ON_FAILURE
+def cgroup_line(pod: NodePod, container_id: str) -> str:
+    """
+    Return the only line of /proc/PID/cgroup, as kubelet, systemd and containerd name it on a host
+    with control groups of version 2. A Guaranteed pod has no level for its class.
+    """
+    uid, top, quality = pod.uid.replace("-", "_"), "kubepods", pod.quality.lower()
+    scope = f"cri-containerd-{container_id}.scope"
+    if pod.quality == GUARANTEED:
+        return f"0::/{top}.slice/{top}-pod{uid}.slice/{scope}\n"
+    return f"0::/{top}.slice/{top}-{quality}.slice/{top}-{quality}-pod{uid}.slice/{scope}\n"
+
+
+def _container(container: Object) -> NodeContainer:
     resources = as_object(container.get("resources"), "resources")
-    return Container(
+    return NodeContainer(
         name=as_text(container.get("name"), "name"),
         image=as_text(container.get("image"), "image"),
-        kind=kind,
-        restart=restart,
         command=_texts(container, "command"),
         args=_texts(container, "args"),
-        env=tuple(_listed(container, "env")),
-        env_from=tuple(_listed(container, "envFrom")),
+        env=tuple(objects(container.get("env"), "env")),
         limits=as_texts(resources.get("limits"), "limits"),
-        requests=as_texts(resources.get("requests"), "requests"),
-        mounts=tuple(_mount(one) for one in _listed(container, "volumeMounts")),
+        mounts=tuple(map(_mount, objects(container.get("volumeMounts"), "volumeMounts"))),
     )
 
 
-def _mount(mount: Object) -> Mount:
-    return Mount(
+def _mount(mount: Object) -> VolumeMount:
+    return VolumeMount(
         as_text(mount.get("name"), "name"),
         as_text(mount.get("mountPath"), "mountPath"),
         as_text(mount.get("subPath"), "subPath"),
     )
 
 
-def _listed(parent: Object, field: str) -> list[Object]:
-    return objects(parent.get(field), field)
-
-
 def _texts(container: Object, field: str) -> tuple[str, ...]:
     return tuple(as_text(item, field) for item in as_list(container.get(field), field))
 
 
-def _seconds(value: object, otherwise: int) -> int:
-    return value if isinstance(value, int) and value >= 0 else otherwise
+def _seconds(value: object) -> int:
+    return value if isinstance(value, int) and value >= 0 else DEFAULT_GRACE_SECONDS

@@ -1,57 +1,40 @@
 """
-Processes of containers: started, watched, ended, and found again among all processes.
+Processes of containers: started, watched, ended, and shown in a folder shaped like /proc.
 
-Between us and each container's process stands the control plane's warden, which kills it should
-this program die in whatever way. The warden leads a session, and whatever belongs to the container
-is what belongs to that session.
+Each stands under a warden of its own, which kills it should this program die in whatever way. The
+warden leads a session, and whatever belongs to the container is what belongs to that session.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simulator.controlplane.processes import GuardedProcess, Surroundings
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-WARDEN = Path(__file__).parents[1] / "controlplane" / "warden.py"
 ROOT = Path(__file__).parents[2]
 """Where `python -m simulator` is found, installed or not."""
 
-AT_ONCE = "0"
-_TAIL_BYTES = 4096
 _LONGEST_MESSAGE = 1024
 _SIGNAL_EXIT = 128
+_SYSTEM = ("self", "thread-self", "stat", "uptime", "meminfo", "loadavg", "version", "sys")
+_OF_PROCESS = ("stat", "status", "statm", "comm", "cmdline", "ns", "task")
 
 
-class Process:
+class ContainerProcess(GuardedProcess):
     """
     The process of one container, with all that it starts; its output goes to a log of its own.
     """
 
-    def __init__(
-        self, command: Sequence[str], variables: Mapping[str, str], log: Path, leftovers: str = ""
-    ) -> None:
-        self.log = log
-        with log.open("ab") as output:
-            self._warden = subprocess.Popen(
-                [
-                    *(sys.executable, "-I", "-S", str(WARDEN)),
-                    *(str(os.getpid()), AT_ONCE, leftovers),
-                    *command,
-                ],
-                cwd=ROOT,
-                env=dict(variables),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str], log: Path) -> None:
+        super().__init__(command, Surroundings(ROOT, variables), log=log, grace_seconds=0)
 
     @property
     def session(self) -> int:
@@ -76,48 +59,78 @@ class Process:
                 if os.getpgid(pid) == pid:
                     os.kill(pid, signal.SIGTERM)
                     return
-        self._warden.terminate()  # there is no first process yet
+        self.tell_to_stop()  # there is no first process yet
 
     def kill(self) -> None:
         """
         Kill everything at once.
         """
-        self._warden.terminate()
+        self.tell_to_stop()
 
-    def wait(self, seconds: float) -> None:
-        """
-        Wait for the end; a warden that does not answer is killed, and the kernel kills the rest.
-        """
-        try:
-            self._warden.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self._warden.kill()
-            self._warden.wait()
-
-    def last_words(self) -> str:
+    def last_line(self) -> str:
         """
         Return the last line of the log.
         """
-        with self.log.open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            lines = log.read().decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")[
-            :_LONGEST_MESSAGE
-        ]
+        lines = [line.strip() for line in self.log_tail().split("\n")]
+        return next((line for line in reversed(lines) if line), "")[:_LONGEST_MESSAGE]
 
 
 def members(sessions: Collection[int]) -> dict[int, list[int]]:
     """
-    Find the processes of each session, its leader left out, in one pass over /proc.
+    Return the processes of each session, its leader left out, in one pass over /proc.
     """
-    found: dict[int, list[int]] = {}
+    by_session: dict[int, list[int]] = {}
     if not sessions:
-        return found
+        return by_session
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal():
             pid = int(entry.name)
             with suppress(ProcessLookupError):
                 session = os.getsid(pid)
                 if session in sessions and session != pid:
-                    found.setdefault(session, []).append(pid)
-    return found
+                    by_session.setdefault(session, []).append(pid)
+    return by_session
+
+
+class ProcRoot:
+    """
+    A folder shaped like /proc in which the processes of pods have the cgroups of a real node.
+
+    All else about a process, its start time above all, is a link into the true /proc and so stays
+    true. It appears within a tick of its start; once it is gone its links lead nowhere, and within
+    a tick its folder goes, too.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._shown: dict[int, str] = {}
+        folder.mkdir(parents=True)
+        for name in _SYSTEM:
+            (folder / name).symlink_to(f"/proc/{name}")
+
+    def show(self, lines: Mapping[int, str]) -> None:
+        """
+        Show exactly these processes, each with its cgroup line.
+        """
+        for pid in [pid for pid, line in self._shown.items() if lines.get(pid) != line]:
+            del self._shown[pid]
+            shutil.rmtree(self.folder / str(pid), ignore_errors=True)
+        for pid, line in lines.items():
+            if pid not in self._shown:
+                self._add(pid, line)
+
+    def close(self) -> None:
+        """
+        Remove the folder.
+        """
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _add(self, pid: int, line: str) -> None:
+        # Moved into place as a whole, so that nobody reads a process without its cgroup.
+        aside = self.folder / f".{pid}"
+        aside.mkdir()
+        (aside / "cgroup").write_text(line)
+        for name in _OF_PROCESS:
+            (aside / name).symlink_to(f"/proc/{pid}/{name}")
+        aside.rename(self.folder / str(pid))
+        self._shown[pid] = line

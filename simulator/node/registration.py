@@ -1,33 +1,98 @@
 """
 The node in the API: made, kept alive by heartbeats, and taken back.
 
-A node's own identity may make its Node with labels, taints, annotations and resources, and renew
-all of it but the taints. It may not remove a taint or its Node: the API server marks every new Node
-as not ready, and normally the controller manager lifts that. Where none runs, an administrator's
-client does it here.
+A node's own identity may make its Node with labels and resources, and renew them. It may not remove
+a taint or its Node: the API server marks every new Node as not ready, and normally the controller
+manager lifts that. Where none runs, an administrator's client does it here.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kube import ConflictError, ForbiddenError, KubeError, NotFoundError, PatchType, core, group
-from simulator.node import clock
-from simulator.node.resources import node_object, node_status
+from simulator.node.api import REQUEST_SECONDS, timestamp
+from simulator.node.machine import gpu_capacity, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kube import Client, JsonObject
-    from simulator.node.resources import Machine
+    from simulator.node.machine import GpuMachine
 
 LEASES = ("namespaces", "kube-node-lease", "leases")
 LEASE_SECONDS = 40
 STATUS_SECONDS = 300.0
-NOT_READY = "node.kubernetes.io/not-ready"
-UNREACHABLE = "node.kubernetes.io/unreachable"
-_SECONDS = 5.0
+UNREADY_TAINTS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+CONDITIONS = {
+    "MemoryPressure": "KubeletHasSufficientMemory",
+    "DiskPressure": "KubeletHasNoDiskPressure",
+    "PIDPressure": "KubeletHasSufficientPID",
+}
+READY = ("True", "KubeletReady", "simulated node is ready")
+STOPPED = ("False", "SimulatorStopped", "the simulator of this node was stopped")
+
+
+def node_object(machine: GpuMachine, version: str) -> JsonObject:
+    """
+    Build the whole Node; `version` is what its kubelet reports.
+    """
+    now = timestamp()
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": machine.name, "labels": labels(machine)},
+        "status": node_status(machine, version, now),
+    }
+
+
+def node_status(
+    machine: GpuMachine, version: str, since: str, ready: tuple[str, str, str] = READY
+) -> JsonObject:
+    """
+    Build the status, which is also what a heartbeat repeats. No condition but Ready ever changes.
+    """
+    offered = {
+        "cpu": "64",
+        "memory": "256Gi",
+        "ephemeral-storage": "100Gi",
+        "pods": "250",
+        **gpu_capacity(machine),
+    }
+    states = {"Ready": ready}
+    states |= {kind: ("False", reason, "simulated") for kind, reason in CONDITIONS.items()}
+    now = timestamp()
+    return {
+        "capacity": offered,
+        "allocatable": offered,
+        "conditions": [
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": since,
+            }
+            for kind, (status, reason, message) in states.items()
+        ],
+        "addresses": [
+            {"type": "InternalIP", "address": machine.address},
+            {"type": "Hostname", "address": machine.name},
+        ],
+        "nodeInfo": {
+            **dict.fromkeys(("machineID", "systemUUID", "bootID"), machine.name),
+            "kernelVersion": "simulated",
+            "osImage": "gpufence simulator",
+            "containerRuntimeVersion": "containerd://simulated",
+            "kubeletVersion": version,
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": "amd64",
+        },
+    }
 
 
 class Registration:
@@ -37,38 +102,33 @@ class Registration:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: GpuMachine,
         client: Client,
         administrator: Client | None,
         say: Callable[[str], None],
-        *,
-        write_cards: bool,
     ) -> None:
         self._machine = machine
         self._client = client
         self._administrator = administrator
         self._say = say
-        self._write_cards = write_cards
+        self._version = str(client.get("/version")["gitVersion"])
         self._node = core("nodes", machine.name)
         self._lease = group("coordination.k8s.io/v1", *LEASES, machine.name)
         self._status_due = 0.0
-        self._since = clock.timestamp()
+        self._since = timestamp()
 
     def register(self) -> None:
         """
         Make the Node, or make an existing one of that name ours.
         """
-        now = clock.timestamp()
-        node: JsonObject = node_object(
-            self._machine, cards_seen=now if self._write_cards else None, now=now
-        )
+        node = node_object(self._machine, self._version)
         try:
             self._client.post(core("nodes"), node)
         except ConflictError:
-            metadata = {name: node["metadata"][name] for name in ("labels", "annotations")}
-            self._client.patch(self._node, {"metadata": metadata}, PatchType.MERGE)
+            metadata = {"metadata": {"labels": node["metadata"]["labels"]}}
+            self._client.patch(self._node, metadata, PatchType.MERGE)
             self._report_status()
-        self._status_due = clock.monotonic() + STATUS_SECONDS
+        self._status_due = time.monotonic() + STATUS_SECONDS
         self._lift_taints()
         self._renew_lease()
 
@@ -78,9 +138,9 @@ class Registration:
         """
         try:
             self._renew_lease()
-            if clock.monotonic() >= self._status_due:
+            if time.monotonic() >= self._status_due:
                 self._report_status()
-                self._status_due = clock.monotonic() + STATUS_SECONDS
+                self._status_due = time.monotonic() + STATUS_SECONDS
         except NotFoundError:
             self._say("the Node is gone from the API; registering it again")
             self.register()
@@ -93,29 +153,31 @@ class Registration:
         Delete the Node where that is allowed; otherwise leave it as a node that was switched off.
         """
         with suppress(NotFoundError):
-            self._client.delete(self._lease, timeout_seconds=_SECONDS)
+            self._client.delete(self._lease, timeout_seconds=REQUEST_SECONDS)
         try:
-            (self._administrator or self._client).delete(self._node, timeout_seconds=_SECONDS)
+            (self._administrator or self._client).delete(
+                self._node, timeout_seconds=REQUEST_SECONDS
+            )
         except ForbiddenError:
-            self._report_status(ready=False)
+            self._since = timestamp()
+            self._report_status(STOPPED)
         except NotFoundError:
             return  # somebody was faster
 
-    def _report_status(self, *, ready: bool = True) -> None:
-        now = clock.timestamp()
-        status = node_status(self._machine, now, self._since if ready else now, ready=ready)
+    def _report_status(self, ready: tuple[str, str, str] = READY) -> None:
+        status = node_status(self._machine, self._version, self._since, ready)
         self._client.patch(
             f"{self._node}/status",
             {"status": status},
             PatchType.STRATEGIC,
-            timeout_seconds=_SECONDS,
+            timeout_seconds=REQUEST_SECONDS,
         )
 
     def _lift_taints(self) -> None:
         client = self._administrator or self._client
         node = client.get(self._node)
         taints: list[JsonObject] = node["spec"].get("taints", [])
-        kept = [taint for taint in taints if taint["key"] not in {NOT_READY, UNREACHABLE}]
+        kept = [taint for taint in taints if taint["key"] not in UNREADY_TAINTS]
         if kept == taints:
             return
         body: JsonObject = {
@@ -128,7 +190,7 @@ class Registration:
             self._lift_taints()
         except ForbiddenError:
             self._say(
-                f"{self._machine.name} stays tainted {NOT_READY} until a controller manager, or"
+                f"{self._machine.name} stays tainted as not ready until a controller manager, or"
                 " whoever may change taints, removes that; name an administrator's kubeconfig to"
                 " have it done here"
             )
@@ -137,17 +199,17 @@ class Registration:
         spec: JsonObject = {
             "holderIdentity": self._machine.name,
             "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": clock.precise_timestamp(),
+            "renewTime": timestamp("%Y-%m-%dT%H:%M:%S.%fZ"),
         }
         try:
             self._client.patch(
-                self._lease, {"spec": spec}, PatchType.MERGE, timeout_seconds=_SECONDS
+                self._lease, {"spec": spec}, PatchType.MERGE, timeout_seconds=REQUEST_SECONDS
             )
         except NotFoundError:
             self._make_lease(spec)
 
     def _make_lease(self, spec: JsonObject) -> None:
-        owner = self._client.get(self._node, timeout_seconds=_SECONDS)["metadata"]
+        owner = self._client.get(self._node, timeout_seconds=REQUEST_SECONDS)["metadata"]
         lease: JsonObject = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -159,4 +221,5 @@ class Registration:
             },
             "spec": spec,
         }
-        self._client.post(group("coordination.k8s.io/v1", *LEASES), lease, timeout_seconds=_SECONDS)
+        path = group("coordination.k8s.io/v1", *LEASES)
+        self._client.post(path, lease, timeout_seconds=REQUEST_SECONDS)

@@ -7,29 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simulator.node.lifecycle import (
-    Record,
-    Running,
-    State,
-    Terminated,
-    has_succeeded,
-    init_failed,
-    is_final,
-    is_initialized,
-    is_over,
-)
-from simulator.node.pod import Container, Kind
+from simulator.node.lifecycle import ContainerRecord, Running, Terminated, Waiting, is_final
 
 if TYPE_CHECKING:
-    from simulator.node.downward import NodeFacts
-    from simulator.node.lifecycle import Records
-    from simulator.node.pod import Pod
+    from simulator.node.lifecycle import ContainerState, Records
+    from simulator.node.pod import NodeContainer, NodePod
 
 RUNTIME = "containerd://"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PodFailure:
     """
     Why a whole pod has failed, where that is not its containers' doing.
     """
@@ -38,129 +26,113 @@ class Verdict:
     message: str
 
 
-def pod_status(
-    pod: Pod, records: Records, node: NodeFacts, times: tuple[str, str], *, terminal: bool = False
-) -> dict[str, object]:
+def phase(pod: NodePod, records: Records, *, terminal: bool = False) -> str:
     """
-    Build the status; `times` are the pod's start and now.
+    Sum the containers up in one word, as the kubelet does.
 
     With `terminal` nothing is started again, whatever the restart policy says.
     """
+    every = records.values()
+    running = any(record.is_running for record in every)
+    final = terminal or all(is_final(pod, record) for record in every)
+    if final and not running:
+        return "Succeeded" if all(record.has_succeeded for record in every) else "Failed"
+    return "Running" if all(record.was_started for record in every) else "Pending"
+
+
+def pod_status(
+    pod: NodePod, records: Records, address: str, times: tuple[str, str], *, terminal: bool = False
+) -> dict[str, object]:
+    """
+    Build the status; `times` are the pod's start and now.
+    """
     started_at, now = times
-    found = phase(pod, records, terminal=terminal)
+    summary = phase(pod, records, terminal=terminal)
     return {
-        "phase": found,
-        "conditions": conditions(pod, records, found, now),
-        "hostIP": node.address,
-        "hostIPs": [{"ip": node.address}],
-        "podIP": node.address,
-        "podIPs": [{"ip": node.address}],
+        "phase": summary,
+        "conditions": _conditions(pod, records, summary, now),
+        "hostIP": address,
+        "hostIPs": [{"ip": address}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
         "startTime": started_at,
-        "initContainerStatuses": [
-            container_status(one, records[one.name], terminal=terminal) for one in pod.inits
-        ],
         "containerStatuses": [
-            container_status(one, records[one.name], terminal=terminal) for one in pod.mains
+            _container_status(one, records[one.name], terminal=terminal) for one in pod.containers
         ],
     }
 
 
-def failed_status(verdict: Verdict, started_at: str) -> dict[str, object]:
+def failed_status(failure: PodFailure, started_at: str) -> dict[str, object]:
     """
     Build the status of a pod that is refused before anything of it was started.
     """
     return {
         "phase": "Failed",
-        "reason": verdict.reason,
-        "message": verdict.message,
+        "reason": failure.reason,
+        "message": failure.message,
         "startTime": started_at,
     }
 
 
-def phase(pod: Pod, records: Records, *, terminal: bool = False) -> str:
-    """
-    Sum the containers up in one word, as the kubelet does.
-    """
-    if init_failed(pod, records):
-        return "Failed"
-    mains = [(one, records[one.name]) for one in pod.mains]
-    running = any(record.is_running for record in records.values())
-    if terminal and not running:
-        return "Succeeded" if all(has_succeeded(record) for _, record in mains) else "Failed"
-    if not is_initialized(pod, records) or not all(record.was_started for _, record in mains):
-        return "Pending"
-    if running or not all(is_final(one, record) for one, record in mains):
-        return "Running"
-    return "Succeeded" if all(has_succeeded(record) for _, record in mains) else "Failed"
-
-
-def conditions(pod: Pod, records: Records, found: str, now: str) -> list[dict[str, object]]:
+def _conditions(pod: NodePod, records: Records, summary: str, now: str) -> list[dict[str, object]]:
     """
     Build the conditions a node answers for; one that did not change keeps its time.
     """
-    ready = all(records[one.name].is_running for one in pod.mains)
-    over = is_over(pod, records)
-    unready = "PodCompleted" if found == "Succeeded" else "PodFailed" if over else ""
-    unready = unready or "ContainersNotReady"
-    initialized = is_initialized(pod, records)
-    said = {
+    ready = all(record.is_running for record in records.values())
+    over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+    unready = "" if ready else over.get(summary, "ContainersNotReady")
+    wanted = {
         "PodReadyToStartContainers": (True, ""),
-        "Initialized": (initialized, "" if initialized else "ContainersNotInitialized"),
-        "Ready": (ready, "" if ready else unready),
-        "ContainersReady": (ready, "" if ready else unready),
+        "Initialized": (True, ""),
+        "Ready": (ready, unready),
+        "ContainersReady": (ready, unready),
         "PodScheduled": (True, ""),
     }
     before = {condition.get("type"): condition for condition in pod.conditions}
-    result: list[dict[str, object]] = []
-    for kind, (status, reason) in said.items():
+    conditions: list[dict[str, object]] = []
+    for kind, (status, reason) in wanted.items():
         old = before.get(kind, {})
         since = old.get("lastTransitionTime") if old.get("status") == str(status) else None
-        new: dict[str, object] = {
+        condition: dict[str, object] = {
             "type": kind,
             "status": str(status),
             "lastTransitionTime": since or now,
         }
-        result.append({**new, "reason": reason} if reason else new)
-    return result
+        conditions.append({**condition, "reason": reason} if reason else condition)
+    return conditions
 
 
-def container_status(container: Container, record: Record, *, terminal: bool) -> dict[str, object]:
-    """
-    Build one container's status.
-    """
+def _container_status(
+    container: NodeContainer, record: ContainerRecord, *, terminal: bool
+) -> dict[str, object]:
     state, last = record.state, record.last
     if terminal and not record.is_running and record.ending is not None:
         state = record.ending
-    ready = record.is_running
-    if container.kind is Kind.INIT:
-        ready = has_succeeded(record)
-    container_id = "" if not isinstance(state, Running | Terminated) else state.container_id
-    if not container_id and last is not None:
-        container_id = last.container_id
+    latest = last if isinstance(state, Waiting) else state
     return {
         "name": container.name,
         "image": container.image,
         "imageID": "",
-        "containerID": RUNTIME + container_id if container_id else "",
-        "ready": ready,
+        "containerID": "" if latest is None else RUNTIME + latest.container_id,
+        "ready": record.is_running,
         "started": record.is_running,
         "restartCount": record.restarts,
         "state": _state(state),
-        "lastState": _state(last) if last is not None and last is not state else {},
+        "lastState": {} if last is None or last is state else _state(last),
     }
 
 
-def _state(state: State) -> dict[str, object]:
+def _state(state: ContainerState) -> dict[str, object]:
     if isinstance(state, Running):
         return {"running": {"startedAt": state.started_at}}
     if isinstance(state, Terminated):
-        said: dict[str, object] = {
+        ending = {
             "exitCode": state.exit_code,
             "reason": "Error" if state.exit_code else "Completed",
             "startedAt": state.started_at,
             "finishedAt": state.finished_at,
             "containerID": RUNTIME + state.container_id,
         }
-        return {"terminated": {**said, "message": state.message} if state.message else said}
-    said = {"reason": state.reason}
-    return {"waiting": {**said, "message": state.message} if state.message else said}
+        return {"terminated": {**ending, "message": state.message} if state.message else ending}
+    waiting = {"reason": state.reason}
+    return {"waiting": {**waiting, "message": state.message} if state.message else waiting}

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpufence.errors import InvalidError, Problem
+from gpufence.names import SIMULATOR_STATE
 from simulator.nvml.errors import LibraryError
 
 LIBRARY = "libnvidia-ml.so.1"
-STATE_VARIABLE = "GPUFENCE_SIMULATOR_STATE"
+
 LIBRARY_VARIABLE = "LD_LIBRARY_PATH"
 SOURCES = Path(__file__).parent / "library"
 FLAGS = (
@@ -114,7 +115,7 @@ def environment(
     Return the variables to start a client with; both are read when it starts, not later.
     """
     return {
-        STATE_VARIABLE: str(state.absolute()),
+        SIMULATOR_STATE: str(state.absolute()),
         LIBRARY_VARIABLE: str(library_path(variant, cache=cache).parent),
     }
 

@@ -12,26 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError, InvalidError
+from gpufence.names import SIMULATOR_STATE
 from gpufence.quantity import MIB, read_bytes
 from simulator.nvml.layout import Lists
 from simulator.nvml.state import State
 from simulator.workload import script
 from simulator.workload.errors import NoCardError, StoppedError, WorkloadError
-from simulator.workload.frameworks.table import FRAMEWORKS
-from simulator.workload.memory import Memory, Program
-from simulator.workload.pauses import SignalPauses
-from simulator.workload.run import Run, Surroundings
-from simulator.workload.visible import VARIABLE, choose
-from simulator.workload.workers import Workers
+from simulator.workload.frameworks import FRAMEWORKS
+from simulator.workload.memory import VISIBLE, AllocatorProgram, CardMemory, choose_cards
+from simulator.workload.run import RunContext, ScriptRun
+from simulator.workload.signals import SignalClock, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-STATE_VARIABLE = "GPUFENCE_SIMULATOR_STATE"
 USAGE_ERROR = 2
 
 
-class Log:
+class StepLog:
     """
     One line per step, with the seconds since the start and the PID.
     """
@@ -49,10 +47,10 @@ def main(argv: Sequence[str]) -> int:
     Follow the script; out of memory or unreadable settings end it as they end a real program.
     """
     arguments = _parser().parse_args(argv)
-    log = Log()
+    log = StepLog()
     workers = Workers(log.say)
-    pauses = SignalPauses(deaf_to_term=arguments.on_term == "ignore", child_ended=workers.reap)
-    around = Surroundings(pauses, workers, log.say, patient=arguments.on_oom == "wait")
+    clock = SignalClock(deaf_to_term=arguments.on_term == "ignore", child_ended=workers.reap)
+    context = RunContext(clock, workers, log.say, patient=arguments.on_oom == "wait")
     try:
         steps = script.read_script(arguments.script)
         memories = _open(arguments, os.environ)
@@ -66,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"python -m simulator workload: {error}", file=sys.stderr)
         return 1
     _introduce(memories, arguments.framework, log)
-    run = Run(memories, around)
+    run = ScriptRun(memories, context)
     try:
         return run.follow(steps)
     except WorkloadError as error:
@@ -79,23 +77,23 @@ def main(argv: Sequence[str]) -> int:
         run.close()
 
 
-def _open(arguments: argparse.Namespace, variables: Mapping[str, str]) -> list[Memory]:
-    path = arguments.state or variables.get(STATE_VARIABLE)
+def _open(arguments: argparse.Namespace, variables: Mapping[str, str]) -> list[CardMemory]:
+    path = arguments.state or variables.get(SIMULATOR_STATE)
     if not path:
         raise NoCardError(
             "RuntimeError: no CUDA-capable device is detected "
-            f"(neither --state nor {STATE_VARIABLE} names a state file)"
+            f"(neither --state nor {SIMULATOR_STATE} names a state file)"
         )
     state = State.open(Path(path))
     framework = FRAMEWORKS[arguments.framework]
     context = read_bytes(arguments.context, "--context")
     lists = Lists[arguments.list.upper()]
-    program = Program(framework, variables, context, lists)
-    places = choose(state, arguments.card, variables)
-    return [Memory(state, place, index, program) for index, place in enumerate(places)]
+    program = AllocatorProgram(framework, variables, context, lists)
+    places = choose_cards(state, arguments.card, variables)
+    return [CardMemory(state, place, index, program) for index, place in enumerate(places)]
 
 
-def _introduce(memories: Sequence[Memory], framework: str, log: Log) -> None:
+def _introduce(memories: Sequence[CardMemory], framework: str, log: StepLog) -> None:
     for memory in memories:
         limit = memory.budget.limit
         cap = "no cap" if limit is None else f"cap {limit // MIB} MiB"
@@ -112,9 +110,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("script", help="such as 'hold 2Gi; after 5s grow 512Mi/s to 6Gi; exit 0'")
-    parser.add_argument("--state", help=f"the state file; default ${STATE_VARIABLE}")
+    parser.add_argument("--state", help=f"the state file; default ${SIMULATOR_STATE}")
     parser.add_argument(
-        "--card", help=f"index, index:instance or UUID, several by commas; default ${VARIABLE}"
+        "--card", help=f"index, index:instance or UUID, several by commas; default ${VISIBLE}"
     )
     parser.add_argument(
         "--framework",

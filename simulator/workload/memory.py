@@ -1,5 +1,5 @@
 """
-The memory of one process on one card, taken the way its framework's allocator takes it.
+The memory of one process on its cards, taken the way its framework's allocator takes it.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simulator.nvml.errors import CardFullError
-from simulator.nvml.layout import Lists
-from simulator.workload.errors import FrameworkError, OutOfMemoryError
+from simulator.nvml.layout import NO_INSTANCE, Lists
+from simulator.workload.errors import FrameworkError, NoCardError, OutOfMemoryError
 from simulator.workload.frameworks.budget import Budget, Device, Dies, OnCpu, Shortage
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from simulator.nvml.state import State
     from simulator.workload.frameworks.budget import Framework
 
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 ARENA_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class AllocatorProgram:
     """
     What decides how a process takes memory; `context` is taken first and outside any cap.
     """
@@ -34,7 +35,7 @@ class Program:
     lists: Lists = Lists.COMPUTE
 
 
-class Memory:
+class CardMemory:
     """
     What the process uses of one card.
 
@@ -42,7 +43,9 @@ class Memory:
     the arena. Opening it raises what the framework would end with.
     """
 
-    def __init__(self, state: State, place: CardPlace, index: int, program: Program) -> None:
+    def __init__(
+        self, state: State, place: CardPlace, index: int, program: AllocatorProgram
+    ) -> None:
         self._state = state
         self._place = place
         self._index = index
@@ -63,11 +66,11 @@ class Memory:
         card = self._state.cards[self._place.card]
         return f"{card.name} ({card.uuid})"
 
-    def reopened(self) -> Memory:
+    def reopened(self) -> CardMemory:
         """
         Take as much again for another process: the one that calls this, after a fork.
         """
-        again = Memory(self._state, self._place, self._index, self._program)
+        again = CardMemory(self._state, self._place, self._index, self._program)
         again.resize(self.in_use)
         if self._holding is not None:
             again.resize_managed(self._holding.managed)
@@ -157,3 +160,40 @@ class Memory:
             limit=limit,
         )
         return OutOfMemoryError(self._program.framework.complain(shortage))
+
+
+def choose_cards(
+    state: State, asked: str | None, variables: Mapping[str, str]
+) -> tuple[CardPlace, ...]:
+    """
+    Resolve the cards to use: those asked for or, like any framework, the first visible one.
+    """
+    if asked is not None:
+        names = asked.split(",") if asked != "all" else [str(i) for i in range(len(state.cards))]
+    else:
+        names = [_first_visible(variables)]
+    return tuple(_usable(state, state.find(name.strip())) for name in names)
+
+
+def _first_visible(variables: Mapping[str, str]) -> str:
+    text = variables.get(VISIBLE)
+    if text in {None, "all"}:
+        return "0"
+    if text in {"", "none", "void"}:
+        raise NoCardError(
+            f"RuntimeError: no CUDA-capable device is detected ({VISIBLE} is {text!r}; "
+            "request a GPU or set it to all, an index or a UUID)"
+        )
+    return str(text).split(",", maxsplit=1)[0]
+
+
+def _usable(state: State, place: CardPlace) -> CardPlace:
+    """
+    Replace a card in MIG mode by its first instance, as CUDA does.
+    """
+    card = state.cards[place.card]
+    if place.instance != NO_INSTANCE or not card.mig:
+        return place
+    if not card.instances:
+        raise NoCardError(f"RuntimeError: {card.name} is in MIG mode and has no instance to use")
+    return card.instances[0].place

@@ -14,11 +14,11 @@ from gpufence.quantity import MIB
 from simulator.workload.errors import OutOfMemoryError
 from simulator.workload.script import (
     Busy,
-    Change,
     Crash,
     Exit,
     Fork,
     Hold,
+    Resize,
     Slide,
     Step,
     Wait,
@@ -27,34 +27,33 @@ from simulator.workload.script import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from simulator.workload.memory import Memory
-    from simulator.workload.pauses import Pauses
-    from simulator.workload.workers import Workers
+    from simulator.workload.memory import CardMemory
+    from simulator.workload.signals import Workers, WorkloadClock
 
 TICK_SECONDS = 0.05
 RETRY_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunContext:
     """
     What a run needs besides memory; `patient` waits for memory instead of dying of its lack.
     """
 
-    pauses: Pauses
+    clock: WorkloadClock
     workers: Workers
     say: Callable[[str], None]
     patient: bool = False
 
 
-class Run:
+class ScriptRun:
     """
     One process on its way through a script.
     """
 
-    def __init__(self, memories: Sequence[Memory], surroundings: Surroundings) -> None:
+    def __init__(self, memories: Sequence[CardMemory], context: RunContext) -> None:
         self._memories = list(memories)
-        self._around = surroundings
+        self._context = context
         self._is_worker = False
 
     def follow(self, steps: Sequence[Step]) -> int:
@@ -63,18 +62,18 @@ class Run:
         """
         for step in steps:
             if isinstance(step.action, Exit):
-                self._around.say(step.text)
+                self._context.say(step.text)
                 return step.action.code
             self._do(step)
-        self._around.say("script done, holding on")
-        self._around.pauses.pause(None)
+        self._context.say("script done, holding on")
+        self._context.clock.pause(None)
         raise AssertionError("an endless pause ends by an exception only")
 
     def close(self) -> None:
         """
         Give everything back, the workers first.
         """
-        self._around.workers.stop()
+        self._context.workers.stop()
         for memory in self._memories:
             memory.release()
 
@@ -82,14 +81,14 @@ class Run:
         match step.action:
             case Hold(size, managed):
                 self._each(partial(_hold, size=size, managed=managed))
-            case Change(delta):
+            case Resize(delta):
                 self._each(lambda memory: memory.resize(max(0, memory.in_use + delta)))
             case Slide():
                 self._slide(step.action)
             case Busy(percent):
                 self._each(lambda memory: memory.work(percent))
             case Wait(seconds):
-                self._around.pauses.pause(seconds)
+                self._context.clock.pause(seconds)
             case Fork(workers):
                 self._fork(workers)
             case Crash():
@@ -98,36 +97,36 @@ class Run:
             case Exit():
                 raise AssertionError("handled where the script is followed")
         shown = ", ".join(f"{memory.shown // MIB} MiB" for memory in self._memories)
-        self._around.say(f"{step.text}: {shown} on the card")
+        self._context.say(f"{step.text}: {shown} on the card")
 
-    def _each(self, use: Callable[[Memory], None]) -> None:
+    def _each(self, use: Callable[[CardMemory], None]) -> None:
         for memory in self._memories:
             self._attempt(memory, use)
 
-    def _attempt(self, memory: Memory, use: Callable[[Memory], None]) -> None:
+    def _attempt(self, memory: CardMemory, use: Callable[[CardMemory], None]) -> None:
         """
         Use memory; out of it, end or, being patient, keep what there is and ask again and again.
         """
-        told = False
+        complained = False
         while True:
             try:
                 use(memory)
             except OutOfMemoryError as error:
-                if not self._around.patient:
+                if not self._context.patient:
                     raise
-                if not told:
-                    self._around.say(f"{error} Waiting for memory.")
-                told = True
-                self._around.pauses.pause(RETRY_SECONDS)
+                if not complained:
+                    self._context.say(f"{error} Waiting for memory.")
+                complained = True
+                self._context.clock.pause(RETRY_SECONDS)
             else:
                 return
 
     def _slide(self, slide: Slide) -> None:
         for memory in self._memories:
-            before = self._around.pauses.now()
+            before = self._context.clock.now()
             while memory.in_use < slide.target if slide.up else memory.in_use > slide.target:
-                self._around.pauses.pause(TICK_SECONDS)
-                now = self._around.pauses.now()
+                self._context.clock.pause(TICK_SECONDS)
+                now = self._context.clock.now()
                 size = _moved(memory.in_use, slide, now - before)
                 before = now
                 self._attempt(memory, partial(_hold, size=size, managed=False))
@@ -136,14 +135,14 @@ class Run:
         """
         Start workers, but not from workers: theirs is the work, not the hiring.
         """
-        if not self._is_worker and self._around.workers.fork(count):
+        if not self._is_worker and self._context.workers.fork(count):
             self._is_worker = True
             parents, self._memories = self._memories, []  # not ours to give back
             for memory in parents:
                 self._memories.append(memory.reopened())
 
 
-def _hold(memory: Memory, size: int, *, managed: bool) -> None:
+def _hold(memory: CardMemory, size: int, *, managed: bool) -> None:
     if managed:
         memory.resize_managed(size)
     else:

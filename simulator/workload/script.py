@@ -42,7 +42,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Resize:
     """
     Take more (or, negative, less) at once.
     """
@@ -86,7 +86,7 @@ class Crash:
     pass
 
 
-Action = Hold | Change | Slide | Busy | Wait | Fork | Exit | Crash
+Action = Hold | Resize | Slide | Busy | Wait | Fork | Exit | Crash
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +205,11 @@ def _hold(words: _Words) -> Hold:
     return Hold(words.size(), managed=words.skip("managed"))
 
 
-def _move(words: _Words, *, up: bool) -> Change | Slide:
+def _move(words: _Words, *, up: bool) -> Resize | Slide:
     word = words.take("write an amount such as 512Mi or a rate such as 512Mi/s")
     amount, slash, _ = word.partition("/s")
     if not slash:
-        return Change(words.size(amount) if up else -words.size(amount))
+        return Resize(words.size(amount) if up else -words.size(amount))
     rate = words.rate(word, amount)
     words.keyword("to")
     return Slide(rate, words.size(), up)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from agent.nvml.child import Child
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
-from simulator.nvml.build import STATE_VARIABLE, library_path
+from gpufence.names import SIMULATOR_STATE
+from simulator.nvml.build import library_path
 from simulator.nvml.state import State
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def measure() -> Iterator[Figure]:
         settings = SamplerSettings(
             list_seconds=1e6,
             library_path=library_path(),
-            environment={**os.environ, STATE_VARIABLE: str(state.path)},
+            environment={**os.environ, SIMULATOR_STATE: str(state.path)},
         )
         sampler = Sampler(settings, start=start)
         first = sampler.sample(frozenset())

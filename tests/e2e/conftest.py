@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.cluster import Cluster
+from simulator.cluster import SimulatedCluster
 from simulator.controlplane import Assets
 from simulator.progress import progress_on
 from tests.e2e.site import RealSite
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
     """
     Start a cluster, progress visible, and end it with all that ran in it.
     """
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
-        started = Cluster.start(
+        started = SimulatedCluster.start(
             Assets.from_environment(os.environ), progress=progress_on(sys.stderr)
         )
     with started:
@@ -35,7 +35,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def site(cluster: Cluster) -> Iterator[RealSite]:
+def site(cluster: SimulatedCluster) -> Iterator[RealSite]:
     """
     The cluster with gpufence in it, ready to fence.
     """

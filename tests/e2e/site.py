@@ -18,7 +18,7 @@ from tests.support.site import AGENT, WEBHOOK, Site
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from simulator.cluster import Cluster
+    from simulator.cluster import SimulatedCluster
 
 OVERLAY = str(ROOT / "deploy" / "overlays" / "simulated")
 SYSTEM = ("--namespace", names.SYSTEM_NAMESPACE)
@@ -39,7 +39,7 @@ class RealSite(Site):
     A cluster seen by its administrator.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster.kubeconfig, cluster.kubectl)
         self.cluster = cluster
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from simulator.cluster.setup import SIMULATED
-from simulator.workload.__main__ import STATE_VARIABLE
 from tests.e2e.site import APP
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def pod(namespace: str, name: str, *script: str, units: int = 3) -> Json:
                     "image": IMAGE,
                     "imagePullPolicy": "Never",
                     "args": list(script or ["hold 1Gi"]),
-                    "env": [{"name": STATE_VARIABLE, "value": "/simulator/state"}],
+                    "env": [{"name": names.SIMULATOR_STATE, "value": "/simulator/state"}],
                     "resources": {"limits": {names.GPUSHARE_MEMORY: str(units)}},
                     "volumeMounts": [{"name": "simulator", "mountPath": "/simulator"}],
                 }

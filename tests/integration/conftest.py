@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulator.controlplane import Assets, ControlPlane, Options
+from simulator.controlplane import Assets, ControlPlane, PlaneOptions
 from simulator.controlplane.programs import (
     API_SERVER,
     CONTROLLER_MANAGER,
@@ -71,7 +71,7 @@ def full_control_plane(assets: Assets) -> Iterator[ControlPlane]:
     """
     A control plane with scheduler and controller manager, so that pods find nodes.
     """
-    with ControlPlane.start(assets, Options(scheduler=True, controller_manager=True)) as plane:
+    with ControlPlane.start(assets, PlaneOptions(scheduler=True, controller_manager=True)) as plane:
         yield plane
 
 

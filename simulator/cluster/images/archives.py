@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from simulator.cluster.errors import ImageError
-from simulator.cluster.images import base
-from simulator.cluster.images.base import ASIDE
-from simulator.cluster.images.builder import Buildah, Builder
-from simulator.controlplane.build.assets import cache_folder
-from simulator.controlplane.build.lock import exclusive
+from simulator.cluster.images.builder import (
+    ASIDE,
+    Buildah,
+    ImageBuilder,
+    base_name,
+    ensure_base,
+)
+from simulator.cluster.setup import ImageError
+from simulator.controlplane.build import cache_folder
+from simulator.controlplane.folders import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,13 +42,13 @@ _KEPT = 2
 
 
 @dataclass(frozen=True)
-class Images:
+class ImageArchives:
     """
     Makes what is missing of the images, and keeps them in a folder of the cache.
     """
 
     folder: Path
-    builder: Builder
+    builder: ImageBuilder
     sources: Path = SOURCES
 
     @classmethod
@@ -92,7 +96,7 @@ class Images:
         for path in self.folder.glob(f"{ASIDE}*"):
             shutil.rmtree(path)  # of a build that was killed
         self.builder.prepare()
-        on = base.ensure(self.builder, self.folder, progress)
+        on = ensure_base(self.builder, self.folder, progress)
         missing = [name for name, path in wanted.items() if not path.exists()]
         for number, name in enumerate(missing, start=1):
             with (
@@ -129,7 +133,7 @@ class Images:
         return archive
 
     def _archive(self, name: str, *sources: str) -> Path:
-        digest = hashlib.sha256(base.name().encode())
+        digest = hashlib.sha256(base_name().encode())
         for source in sources:
             for path in _files(self.sources / source):
                 content = path.read_bytes()

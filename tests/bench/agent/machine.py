@@ -16,9 +16,8 @@ from gpufence import names
 from gpufence.quantity import MIB
 from kube import PatchType, core
 from simulator.controlplane import Assets, ControlPlane
-from simulator.node.cgroup import cgroup_line
-from simulator.node.pod import read_pod
-from simulator.node.procroot import ProcRoot
+from simulator.node.pod import cgroup_line, read_pod
+from simulator.node.processes import ProcRoot
 from simulator.nvml.build import environment
 from simulator.nvml.processes import CardPlace
 from simulator.nvml.state import State

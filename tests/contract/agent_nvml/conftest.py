@@ -11,7 +11,8 @@ import pytest
 
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
-from simulator.nvml.build import CURRENT, STATE_VARIABLE, library_path
+from gpufence.names import SIMULATOR_STATE
+from simulator.nvml.build import CURRENT, library_path
 from simulator.nvml.state import State
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def start(machine: State) -> Iterator[Start]:
             "restart_seconds": 0.01,
             "restart_limit_seconds": 0.01,
             "library_path": library_path(variant),
-            "environment": {**os.environ, STATE_VARIABLE: str(machine.path)},
+            "environment": {**os.environ, SIMULATOR_STATE: str(machine.path)},
         }
         samplers.append(Sampler(SamplerSettings(**said | more)))
         return samplers[-1]

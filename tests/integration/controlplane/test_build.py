@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from simulator.controlplane import Assets, BuildError
-from simulator.controlplane.build.golang import find_go
+from simulator.controlplane.golang import find_go
 from simulator.progress import Silence
 from tests.integration.controlplane.tools import built_by, fake_go, fake_go_wheel
 from tests.support.observing import eventually

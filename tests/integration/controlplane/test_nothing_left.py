@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from simulator.controlplane import Assets, ControlPlane, Options, StartError
+from simulator.controlplane import Assets, ControlPlane, PlaneOptions, StartError
 from simulator.controlplane.folders import sweep
 from simulator.progress import Lines
 from tests.support.observing import eventually, processes_naming
@@ -52,7 +52,7 @@ def is_free(url: str) -> bool:
     return True
 
 
-def go_through(assets: Assets, cycles: int, options: Options) -> list[str]:
+def go_through(assets: Assets, cycles: int, options: PlaneOptions) -> list[str]:
     """
     Start and stop so many times; return what was found left over.
     """
@@ -88,7 +88,7 @@ def test_three_cycles_leave_nothing(assets: Assets) -> None:
     """
     Started and stopped three times, no process, port or file is left.
     """
-    assert [] == go_through(assets, 3, Options())
+    assert [] == go_through(assets, 3, PlaneOptions())
 
 
 @pytest.mark.soak
@@ -98,7 +98,7 @@ def test_twenty_cycles_leave_nothing(assets: Assets) -> None:
     """
     Started and stopped twenty times with all its parts, no process, port or file is left.
     """
-    assert [] == go_through(assets, 20, Options(scheduler=True, controller_manager=True))
+    assert [] == go_through(assets, 20, PlaneOptions(scheduler=True, controller_manager=True))
 
 
 def test_killed_caller_leaves_nothing(assets: Assets, temporary: Path) -> None:
@@ -158,7 +158,7 @@ def test_named_folder_is_kept(assets: Assets, tmp_path_factory: pytest.TempPathF
     A folder that the caller named keeps logs and data for inspection.
     """
     folder = tmp_path_factory.mktemp("n")
-    with ControlPlane.start(assets, Options(folder=folder)):
+    with ControlPlane.start(assets, PlaneOptions(folder=folder)):
         pass
 
     assert {"etcd", "etcd.log", "kube-apiserver.log"} <= {path.name for path in folder.iterdir()}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulator.controlplane.errors import StartError
-from simulator.controlplane.processes import Process, Surroundings, wait_until
+from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
 from tests.support.observing import eventually, processes_naming
 
 
@@ -18,10 +18,10 @@ def surroundings(folder: Path) -> Surroundings:
     """
     Run programs in a folder of the test's own.
     """
-    return Surroundings(folder, {"PATH": "/usr/bin:/bin"}, leftovers="")
+    return Surroundings(folder, {"PATH": "/usr/bin:/bin"})
 
 
-def end(process: Process) -> None:
+def end(process: GuardedProcess) -> None:
     """
     Stop a program and wait for its end.
     """
@@ -33,7 +33,7 @@ def test_program_that_ends_early_is_told(tmp_path: Path) -> None:
     """
     Waiting for a program that has ended fails at once, with its last words.
     """
-    process = Process(["sh", "-c", "echo no such flag; exit 3"], surroundings(tmp_path))
+    process = GuardedProcess(["sh", "-c", "echo no such flag; exit 3"], surroundings(tmp_path))
 
     with pytest.raises(StartError, match=r"sh ended before it was ready; .*\n.*no such flag"):
         wait_until(lambda: False, [process], 60, "it was ready")
@@ -43,7 +43,9 @@ def test_program_that_takes_too_long_is_told(tmp_path: Path) -> None:
     """
     Waiting has a bound, and then tells the last words too.
     """
-    process = Process(["sh", "-c", "echo still thinking; exec sleep 600"], surroundings(tmp_path))
+    process = GuardedProcess(
+        ["sh", "-c", "echo still thinking; exec sleep 600"], surroundings(tmp_path)
+    )
     assert eventually(lambda: "still thinking" in process.log_tail())
     try:
         with pytest.raises(StartError, match=r"it was ready: not within 0 s; .*\n.*still thinking"):
@@ -57,7 +59,7 @@ def test_log_is_kept_over_a_restart(tmp_path: Path) -> None:
     A program's second run adds to its log.
     """
     for word in ("first", "second"):
-        process = Process(["sh", "-c", f"echo {word}"], surroundings(tmp_path))
+        process = GuardedProcess(["sh", "-c", f"echo {word}"], surroundings(tmp_path))
         process.wait_for_end()
 
     assert "first\nsecond\n" == (tmp_path / "sh.log").read_text()
@@ -67,7 +69,7 @@ def test_program_that_is_stopped_ends(tmp_path: Path) -> None:
     """
     A program that was told to stop is not running any more when its end was waited for.
     """
-    process = Process(["sleep", "600"], surroundings(tmp_path))
+    process = GuardedProcess(["sleep", "600"], surroundings(tmp_path))
     running = process.is_running
     end(process)
 
@@ -80,7 +82,7 @@ def test_warden_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     """
     mark = str(tmp_path / "mark")
     command = f"echo begun; while :; do sleep 1; done; : {mark}"
-    process = Process(["sh", "-c", command], surroundings(tmp_path))
+    process = GuardedProcess(["sh", "-c", command], surroundings(tmp_path))
     assert eventually(lambda: "begun" in process.log_tail())
     for number in processes_naming(mark):
         os.kill(number, signal.SIGSTOP)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.controlplane import ControlPlane, Options
+from simulator.controlplane import ControlPlane, PlaneOptions
 from tests.integration.deploy import strangers
 
 if TYPE_CHECKING:
@@ -22,6 +22,6 @@ def plane(assets: Assets) -> Iterator[ControlPlane]:
     """
     Run an API server with controllers, which know the foreign kinds that components speak of.
     """
-    with ControlPlane.start(assets, Options(controller_manager=True)) as running:
+    with ControlPlane.start(assets, PlaneOptions(controller_manager=True)) as running:
         strangers.admit(running)
         yield running

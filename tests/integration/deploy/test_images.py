@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.cluster.images.archives import Images
+from simulator.cluster.images.archives import ImageArchives
 from simulator.progress import progress_on
 from tests.integration.deploy.unpacked import Unpacked, unpack
 from tests.support.manifests import found, pod_spec
@@ -35,7 +35,7 @@ INSTALLERS = {"pip", "pip3", "uv", "wheel", "gcc", "cc", "g++", "make", "ld", "a
 
 @pytest.fixture(scope="module")
 def archives() -> dict[str, Path]:
-    made = Images.from_environment(os.environ).ensure(progress_on(sys.stderr))
+    made = ImageArchives.from_environment(os.environ).ensure(progress_on(sys.stderr))
     return {path.name.partition("-")[0]: path for path in made}
 
 

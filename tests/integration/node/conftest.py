@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.node import Dialect, NodeOptions, Pauses, Sharing, SimulatedNode
+from simulator.node import NodeOptions, RestartPauses, SimulatedNode
 from tests.integration.node.cluster import Ground
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ def node(control_plane: ControlPlane) -> Iterator[SimulatedNode]:
         admin_kubeconfig=control_plane.kubeconfig(),
         name="node-shared",
         cards="T4,T4",
-        sharing=Sharing(Dialect.GPUSHARE),
-        pauses=Pauses(first_seconds=0.3),
-        write_cards=True,
-        gfd=True,
+        pauses=RestartPauses(first_seconds=0.3),
     )
     with SimulatedNode(options) as running:
         yield running

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpufence.cards import read_cards
-from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode, Taint
-from simulator.node.errors import SetupError
+from simulator.node import NodeOptions, SimulatedNode
 from simulator.nvml.state import State
 from tests.integration.node.cluster import Ground, pod, workload
 from tests.support.observing import eventually, processes_naming
@@ -34,17 +32,15 @@ def read_node(plane: ControlPlane, name: str) -> Any:
 
 def test_a_node_registers_all_it_has(control_plane: ControlPlane, node: SimulatedNode) -> None:
     """
-    The Node offers the dialect's resources, is ready, untainted, and describes its cards.
+    The Node offers its cards' memory, is ready and untainted, and has labels that describe a card.
     """
     found = read_node(control_plane, node.name)
-    cards = read_cards(found["metadata"]["annotations"]["gpufence.io/cards"]).cards
     ready = {one["type"]: one["status"] for one in found["status"]["conditions"]}["Ready"]
 
     assert ("30", "2") == (
         found["status"]["allocatable"]["aliyun.com/gpu-mem"],
         found["status"]["capacity"]["aliyun.com/gpu-count"],
     )
-    assert [card.uuid for card in node.state.cards] == [card.uuid for card in cards]
     assert ("True", "15360") == (ready, found["metadata"]["labels"]["nvidia.com/gpu.memory"])
     assert "taints" not in found["spec"]
 
@@ -83,54 +79,29 @@ def test_a_node_that_was_deleted_comes_again(control_plane: ControlPlane) -> Non
 
 def test_a_node_on_its_own_keeps_the_taint_and_its_object(control_plane: ControlPlane) -> None:
     """
-    With nothing but its own identity a node can neither lift its taint nor delete itself.
+    With nothing but its own identity a node can neither lift its taint nor delete itself; the next
+    one of that name, with an administrator's help, takes the object over and away.
     """
-    options = NodeOptions(
-        kubeconfig=control_plane.node_kubeconfig("node-own"),
-        name="node-own",
-        cards="A100-40:1g.5gb+1g.5gb,T4",
-        sharing=Sharing(Dialect.TIME_SLICING, replicas=3),
-        taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),),
-    )
-    with SimulatedNode(options):
-        found = read_node(control_plane, "node-own")
-    after = read_node(control_plane, "node-own")
-    ready = {one["type"]: one["status"] for one in after["status"]["conditions"]}["Ready"]
-    control_plane.kubectl("delete", "node", "node-own")
-
-    assert {"nvidia.com/gpu", "node.kubernetes.io/not-ready"} == {
-        taint["key"] for taint in found["spec"]["taints"]
-    }
-    assert ("3", "2", "False") == (
-        found["status"]["capacity"]["nvidia.com/gpu"],
-        found["status"]["capacity"]["nvidia.com/mig-1g.5gb"],
-        ready,
-    )
-
-
-def test_an_existing_node_is_taken_over(control_plane: ControlPlane) -> None:
-    """
-    A Node of that name, left by an earlier run, gets the new resources and labels.
-    """
-    own = control_plane.node_kubeconfig("node-again")
-    with SimulatedNode(NodeOptions(kubeconfig=own, name="node-again")):
-        pass
+    own = control_plane.node_kubeconfig("node-own")
+    with SimulatedNode(NodeOptions(kubeconfig=own, name="node-own")):
+        alone = read_node(control_plane, "node-own")
+    left = read_node(control_plane, "node-own")
     options = NodeOptions(
         kubeconfig=own,
         admin_kubeconfig=control_plane.kubeconfig(),
-        name="node-again",
+        name="node-own",
         cards="T4,T4,T4",
-        labels={"round": "second"},
     )
     with SimulatedNode(options):
-        found = read_node(control_plane, "node-again")
-    after = read_node(control_plane, "node-again")
+        again = read_node(control_plane, "node-own")
 
-    assert ("3", "second", None) == (
-        found["status"]["capacity"]["nvidia.com/gpu"],
-        found["metadata"]["labels"]["round"],
-        after,
+    assert ["node.kubernetes.io/not-ready"] == [taint["key"] for taint in alone["spec"]["taints"]]
+    assert "False" == left["status"]["conditions"][0]["status"]
+    assert ("3", "3") == (
+        again["status"]["capacity"]["aliyun.com/gpu-count"],
+        again["metadata"]["labels"]["nvidia.com/gpu.count"],
     )
+    assert read_node(control_plane, "node-own") is None
 
 
 def test_nodes_side_by_side_have_cards_of_their_own(
@@ -170,42 +141,6 @@ def test_a_node_that_stops_ends_its_pods_and_says_so(
 
     assert (False, False) == (Path(f"/proc/{pid}").exists(), folder.exists())
     assert ("Failed", "Terminated") == (status["phase"], status["reason"])
-
-
-def test_state_and_proc_can_be_named(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """
-    A state file that is there is used with its cards, and stays; the named /proc is left empty.
-    """
-    State.create(tmp_path / "cards", "H100", seed="mine")
-    options = NodeOptions(
-        kubeconfig=control_plane.kubeconfig(),
-        name="node-files",
-        state=tmp_path / "cards",
-        proc=tmp_path / "proc",
-    )
-    with SimulatedNode(options) as named:
-        found = read_node(control_plane, "node-files")
-        shown = (named.proc_root / "self").is_symlink()
-
-    assert ("1", True) == (found["status"]["capacity"]["nvidia.com/gpu"], shown)
-    assert ([], True) == (list((tmp_path / "proc").iterdir()), (tmp_path / "cards").exists())
-
-
-def test_other_cards_than_those_of_the_state_are_refused(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
-    """
-    Naming cards that the state file has not is a mistake that is said before anything starts.
-    """
-    State.create(tmp_path / "cards", "H100")
-    options = NodeOptions(
-        kubeconfig=control_plane.kubeconfig(),
-        name="node-files",
-        state=tmp_path / "cards",
-        cards="T4",
-    )
-    with pytest.raises(SetupError, match="holds other cards"), SimulatedNode(options):
-        raise AssertionError("it must not start")
 
 
 @pytest.fixture

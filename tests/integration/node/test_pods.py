@@ -58,23 +58,6 @@ def test_out_of_memory_fails_the_pod_with_its_message(ground: Ground) -> None:
     assert "out of memory" in container["state"]["terminated"]["message"]
 
 
-def test_init_containers_and_sidecars_take_their_turns(ground: Ground) -> None:
-    """
-    The init container ends before the sidecar starts, and the sidecar ends after the work is done.
-    """
-    inits = [
-        workload("exit 0", name="first"),
-        workload("hold 1Mi", name="side", restartPolicy="Always"),
-    ]
-    ground.place(
-        pod("order", workload("hold 1Mi; exit 0"), initContainers=inits, restartPolicy="Never")
-    )
-    ground.wait_for_phase("order", "Succeeded")
-    first, side = (one["state"] for one in ground.status("order")["initContainerStatuses"])
-
-    assert (0, 143) == (first["terminated"]["exitCode"], side["terminated"]["exitCode"])
-
-
 def test_a_missing_object_keeps_a_container_waiting(ground: Ground) -> None:
     """
     Without its Secret a container shows CreateContainerConfigError; with it, it starts.
@@ -227,16 +210,3 @@ def test_pods_outlive_an_outage_of_the_api_server(ground: Ground) -> None:
     assert ended
     ground.wait_for_phase("short", "Succeeded")
     assert before == ground.node.pids(ground.namespace, "lasting")
-
-
-def test_logs_are_kept_for_each_run(ground: Ground) -> None:
-    """
-    A container's log is a file of the newest run.
-    """
-    ground.place(pod("talks", workload("hold 1Mi")))
-    ground.wait_for_log("talks", "script done")
-    found = ground.get("talks")
-    assert found is not None
-    folder = Path(ground.node.folder, "pods", found["metadata"]["uid"], "main")
-
-    assert ["0.log"] == [path.name for path in folder.glob("*.log")]

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB, MIB
-from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
+from simulator.node import NodeOptions, SimulatedNode
 from tests.integration.node.cluster import Ground, nvml_processes, pod, workload
 from tests.support.observing import eventually
 
@@ -26,7 +26,6 @@ def test_a_pod_goes_from_the_scheduler_to_the_card_and_away(
     options = NodeOptions(
         kubeconfig=full_control_plane.node_kubeconfig("node-a"),
         cards="T4,T4",
-        sharing=Sharing(Dialect.GPUSHARE),
     )
     with SimulatedNode(options) as node:
         ground = Ground(full_control_plane, full_namespace, node)

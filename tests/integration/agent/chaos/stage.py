@@ -20,7 +20,7 @@ from kube import (
     group,
 )
 from simulator.controlplane import Assets, ControlPlane
-from simulator.node import Dialect, NodeOptions, Pauses, Sharing, SimulatedNode
+from simulator.node import NodeOptions, RestartPauses, SimulatedNode
 from tests.integration.agent.chaos.observer import Observer
 from tests.integration.agent.chaos.people import EVICTING, MODES, SHIELD, Person
 from tests.integration.agent.chaos.program import Agent
@@ -139,8 +139,7 @@ def _node(plane: ControlPlane) -> NodeOptions:
         admin_kubeconfig=plane.kubeconfig(),
         name=NODE,
         cards=CARDS,
-        sharing=Sharing(Dialect.GPUSHARE),
-        pauses=Pauses(first_seconds=0.3),
+        pauses=RestartPauses(first_seconds=0.3),
     )
 
 

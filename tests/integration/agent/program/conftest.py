@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from simulator.node import Dialect, NodeOptions, Sharing, SimulatedNode
+from simulator.node import NodeOptions, SimulatedNode
 from tests.integration.agent.program.site import NodeSite
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def shared_site(control_plane: ControlPlane) -> Iterator[NodeSite]:
         admin_kubeconfig=control_plane.kubeconfig(),
         name=name,
         cards="8xT4",
-        sharing=Sharing(Dialect.GPUSHARE),
     )
     with (
         control_plane.fresh_namespace("system") as system,

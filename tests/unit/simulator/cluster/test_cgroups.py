@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from simulator.cluster import cgroups
-from simulator.cluster.errors import MachineError
+from simulator.cluster.setup import MachineError
 
 if TYPE_CHECKING:
     from pathlib import Path

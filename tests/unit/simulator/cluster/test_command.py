@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.cluster.__main__ import main, parser
-from simulator.cluster.options import Options
+from simulator.cluster.setup import ClusterOptions
 
 
 def test_the_defaults_are_the_options() -> None:
@@ -16,7 +16,9 @@ def test_the_defaults_are_the_options() -> None:
     """
     arguments = parser().parse_args([])
 
-    assert Options() == Options(arguments.node, arguments.cards, arguments.gpushare_unit)
+    assert ClusterOptions() == ClusterOptions(
+        arguments.node, arguments.cards, arguments.gpushare_unit
+    )
 
 
 def test_preparing_and_cleaning_exclude_each_other() -> None:

@@ -9,7 +9,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from simulator.cluster.inside import containerd, kubelet, network
+from simulator.cluster.inside.containers import RuntimeFacts, write_config
+from simulator.cluster.inside.isolation import write_pod_network
+from simulator.cluster.inside.keeper import kubelet_command, kubelet_config
 
 FOLDER = Path("/folder")
 
@@ -18,14 +20,14 @@ def configured(*, overlay: bool = True, limited: bool = False) -> dict[str, Any]
     """
     Read back containerd's configuration.
     """
-    runtime = containerd.Runtime(
+    runtime = RuntimeFacts(
         folder=FOLDER,
         networks=FOLDER / "networks",
         plugins=Path("/usr/lib/cni"),
         overlay=overlay,
         limited=limited,
     )
-    return tomllib.loads(containerd.write_config(runtime))
+    return tomllib.loads(write_config(runtime))
 
 
 def told(**said: Any) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def test_pods_have_the_network_that_is_written(tmp_path: Path) -> None:
     """
     The network's file is where containerd looks, and its state vanishes with /run.
     """
-    network.write_pod_network(tmp_path / "networks")
+    write_pod_network(tmp_path / "networks")
     (file,) = (tmp_path / "networks").iterdir()
     (plugin,) = json.loads(file.read_text())["plugins"]
 
@@ -79,7 +81,7 @@ def test_the_kubelet_trusts_nobody_without_a_certificate() -> None:
     """
     Whoever calls the kubelet is asked who he is, and the API server whether he may.
     """
-    said = json.loads(kubelet.write_config(FOLDER, Path("/ca.crt"), "/group"))
+    said = json.loads(kubelet_config(FOLDER, Path("/ca.crt"), "/group"))
 
     assert {"enabled": False} == said["authentication"]["anonymous"]
     assert {"clientCAFile": "/ca.crt"} == said["authentication"]["x509"]
@@ -91,7 +93,7 @@ def test_the_kubelet_is_told_its_node() -> None:
     """
     Name, address and labels are the machine's words, not the host's.
     """
-    command = kubelet.command(Path("/bin/kubelet"), FOLDER, "gpu-1", {"b": "2", "a": "1"})
+    command = kubelet_command(Path("/bin/kubelet"), FOLDER, "gpu-1", {"b": "2", "a": "1"})
 
     assert "/bin/kubelet" == command[0]
     assert {"--hostname-override=gpu-1", "--node-ip=192.0.2.10", "--node-labels=a=1,b=2"} <= set(

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cluster.errors import ImageError
-from simulator.cluster.images import Images, base
-from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED
-from simulator.cluster.images.base import ASIDE
+from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED, ImageArchives
+from simulator.cluster.images.builder import ASIDE, base_name
+from simulator.cluster.setup import ImageError
 from simulator.progress import Silence
 
 EVERY = {"pause", "workload", *PRODUCT}
@@ -62,9 +61,11 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def images(tmp_path: Path, builder: FakeBuilder) -> Images:
+def images(tmp_path: Path, builder: FakeBuilder) -> ImageArchives:
     sources = tmp_path / "sources"
-    return Images(tmp_path / "images", builder, sources if sources.exists() else checkout(sources))
+    return ImageArchives(
+        tmp_path / "images", builder, sources if sources.exists() else checkout(sources)
+    )
 
 
 def made(builder: FakeBuilder, tmp_path: Path) -> list[Path]:
@@ -87,7 +88,7 @@ def test_a_base_is_made_once(tmp_path: Path) -> None:
     """
     A base that the store has is not made again.
     """
-    builder = FakeBuilder(base.name())
+    builder = FakeBuilder(base_name())
     made(builder, tmp_path)
 
     assert "mmdebstrap" not in {command[0] for command in builder.commands}

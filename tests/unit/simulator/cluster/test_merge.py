@@ -9,7 +9,7 @@ import json
 import tarfile
 from typing import TYPE_CHECKING
 
-from simulator.cluster.inside.merge import merge
+from simulator.cluster.inside.containers import merge_archives
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
 
 def merged(*archives: Path) -> tarfile.TarFile:
     stream = io.BytesIO()
-    merge(archives, stream)
+    merge_archives(archives, stream)
     stream.seek(0)
     return tarfile.open(fileobj=stream)
 

@@ -8,14 +8,14 @@ import os
 from typing import TYPE_CHECKING
 
 from simulator.cluster import init
-from simulator.cluster.setup import Setup, read_setup
+from simulator.cluster.setup import ClusterSetup, read_setup
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def setup(folder: Path) -> Setup:
-    return Setup(
+def setup(folder: Path) -> ClusterSetup:
+    return ClusterSetup(
         folder=folder,
         node="gpu-1",
         cards="2xT4",

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.controlplane import Assets, BuildError
-from simulator.controlplane.build.__main__ import main
-from simulator.controlplane.build.assets import cache_folder
+from simulator.controlplane.build import cache_folder, main
 
 
 @pytest.mark.parametrize(

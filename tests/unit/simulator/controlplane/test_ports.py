@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulator.controlplane.ports import LOOPBACK, HeldPort
+from simulator.controlplane.processes import HeldPort
+from simulator.controlplane.programs import LOOPBACK
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from simulator.controlplane import Options, programs
+from simulator.controlplane import PlaneOptions, programs
 
 FOLDER = Path("/folder")
 
 
-def site(*, service_accounts: bool = False) -> programs.Site:
+def site(*, service_accounts: bool = False) -> programs.PlaneLayout:
     """
     Lay out a control plane that is never started.
     """
@@ -22,7 +22,7 @@ def site(*, service_accounts: bool = False) -> programs.Site:
         programs.CONTROLLER_MANAGER,
         programs.SCHEDULER,
     )
-    return programs.Site(
+    return programs.PlaneLayout(
         binaries=defaultdict(lambda: Path("/bin/program")),
         folder=FOLDER,
         ports={name: 20000 + number for number, name in enumerate(names)},
@@ -95,7 +95,7 @@ def test_servers_start_in_order() -> None:
     """
     What others depend on is started before them.
     """
-    options = Options(scheduler=True, controller_manager=True)
+    options = PlaneOptions(scheduler=True, controller_manager=True)
 
     assert [
         programs.ETCD,
@@ -109,4 +109,4 @@ def test_plain_control_plane_has_two_servers() -> None:
     """
     Without further wishes only etcd and the API server run.
     """
-    assert [programs.ETCD, programs.API_SERVER] == Options().servers
+    assert [programs.ETCD, programs.API_SERVER] == PlaneOptions().servers

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.controlplane.build import recipe as recipes
+from simulator.controlplane import recipe as recipes
 from simulator.controlplane.errors import BuildError
 
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufence.cards import Card, Instance
+from gpufence.cards import Card
 from gpufence.quantity import MIB
-from simulator.node.downward import NodeFacts
-from simulator.node.lifecycle import Record, Running, Terminated, Waiting
-from simulator.node.pod import Pod, read_pod
+from simulator.node.lifecycle import ContainerRecord, Running, Terminated, Waiting
+from simulator.node.pod import NodePod, read_pod
 
 UID = "11111111-2222-3333-4444-555555555555"
-NODE = NodeFacts("node-a", "10.1.2.3", {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "1Gi"})
+ADDRESS = "10.1.2.3"
 Json = dict[str, Any]
 
 
@@ -42,10 +41,10 @@ def field(path: str) -> Json:
 
 def pod_object(
     *containers: Json,
-    inits: tuple[Json, ...] = (),
     annotations: dict[str, str] | None = None,
     restart: str = "Always",
     volumes: tuple[Json, ...] = (),
+    spec: Json | None = None,
     **metadata: Any,
 ) -> Json:
     """
@@ -64,38 +63,30 @@ def pod_object(
             "nodeName": "node-a",
             "serviceAccountName": "robot",
             "restartPolicy": restart,
-            "initContainers": list(inits),
             "containers": list(containers) or [container()],
             "volumes": list(volumes),
+            **(spec or {}),
         },
         "status": {"phase": "Pending", "qosClass": "Burstable"},
     }
 
 
-def pod(*containers: Json, **fields: Any) -> Pod:
+def pod(*containers: Json, **fields: Any) -> NodePod:
     return read_pod(pod_object(*containers, **fields))
 
 
-def card(index: int = 0, memory_mib: int = 15360, model: str = "Tesla T4") -> Card:
-    return Card(f"GPU-{index}", index, model, memory_mib * MIB, (7, 5))
+def card(index: int = 0, memory_mib: int = 15360, **fields: Any) -> Card:
+    return Card(f"GPU-{index}", index, "Tesla T4", memory_mib * MIB, (7, 5), **fields)
 
 
-def instance(number: int, parent: str = "GPU-0", profile: str = "1g.5gb") -> Card:
-    """
-    Describe one MIG instance of the card with index 0.
-    """
-    cut = Instance(parent, profile)
-    return Card(f"MIG-{number}", 0, "NVIDIA A100", 4864 * MIB, (8, 0), cut)
+def waiting() -> ContainerRecord:
+    return ContainerRecord(Waiting("ContainerCreating"))
 
 
-def waiting() -> Record:
-    return Record(Waiting("ContainerCreating"))
+def running(**fields: Any) -> ContainerRecord:
+    return ContainerRecord(Running("c" * 64, "T1"), **fields)
 
 
-def running(**fields: Any) -> Record:
-    return Record(Running("c" * 64, "T1"), **fields)
-
-
-def ended(exit_code: int = 0, **fields: Any) -> Record:
+def ended(exit_code: int = 0, **fields: Any) -> ContainerRecord:
     ending = Terminated("c" * 64, "T1", "T2", exit_code, "last words")
-    return Record(ending, last=ending, **fields)
+    return ContainerRecord(ending, last=ending, **fields)

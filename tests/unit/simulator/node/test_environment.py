@@ -4,7 +4,7 @@ The variables of a container, resolved as a kubelet does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,42 +12,97 @@ from simulator.node.environment import (
     CONFIG_MAP,
     SECRET,
     Reference,
-    Sources,
+    ValueSources,
     command_line,
+    expand,
+    field_value,
     references,
     resolve,
 )
 from simulator.node.errors import NotYetError
-from tests.unit.simulator.node.builders import NODE, container, env, field, pod
+from tests.unit.simulator.node.builders import ADDRESS, UID, container, env, field, pod
 
-if TYPE_CHECKING:
-    from simulator.node.pod import Container
-
-DATA = {
-    Reference(CONFIG_MAP, "settings"): {"a": "map a", "b": "map b"},
-    Reference(SECRET, "keys"): {"a": "secret a", "token": "t0p"},
-}
-SOURCES = Sources(NODE, DATA)
-
-
-def resolved(*entries: tuple[str, Any], **fields: Any) -> dict[str, str]:
-    found = pod(
-        container(env=env(*entries), **fields),
-        annotations={"gpufence.io/x": "0.25", "raw": "$(A)"},
-    )
-    return resolve(found.containers[0], found, SOURCES)
+SOURCES = ValueSources(
+    ADDRESS,
+    {
+        Reference(CONFIG_MAP, "settings"): {"a": "map a"},
+        Reference(SECRET, "keys"): {"token": "t0p"},
+    },
+)
+POD = pod(annotations={"env.gpufence.io/0.XLA": "0.25", "raw": "$(A)"})
 
 
-def key(kind: str, name: str, of: str, *, optional: bool | None = None) -> dict[str, Any]:
-    source: dict[str, Any] = {"name": name, "key": of}
-    return {kind: source if optional is None else {**source, "optional": optional}}
+def resolved(*entries: tuple[str, Any]) -> dict[str, str]:
+    annotations = {"gpufence.io/x": "0.25", "raw": "$(A)"}
+    read = pod(container(env=env(*entries)), annotations=annotations)
+    return resolve(read.containers[0], read, SOURCES)
 
 
-def test_literals_are_taken_in_their_order() -> None:
+def key(kind: str, name: str, of: str, **fields: Any) -> dict[str, Any]:
+    return {kind: {"name": name, "key": of, **fields}}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("x$(A)y$(A)z", "xoneyonez"),
+        ("$(WITH-DASH)", "dash"),
+        ("$(EMPTY)", ""),
+        ("$(B)", "$(A)"),
+        ("$(UNKNOWN)", "$(UNKNOWN)"),
+        ("$()", "$()"),
+        ("$$(A)", "$(A)"),
+        ("$$$(A)", "$one"),
+        ("$$$$(A)", "$$(A)"),
+        ("$A ${A} $", "$A ${A} $"),
+        ("$($(A)", "$($(A)"),
+        ("$(A)$(", "one$("),
+        ("\n$(A)\n", "\none\n"),
+    ],
+)
+def test_references_are_replaced_as_in_kubernetes(text: str, expected: str) -> None:
     """
-    Literal variables keep the order in which they are written.
+    Known references give way to their values, everything else stays as it was written.
     """
-    assert [("B", "2"), ("A", "1")] == list(resolved(("B", "2"), ("A", "1")).items())
+    variables = {"A": "one", "B": "$(A)", "EMPTY": "", "WITH-DASH": "dash"}
+
+    assert expected == expand(text, variables)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("metadata.name", "trainer"),
+        ("metadata.namespace", "team-a"),
+        ("metadata.uid", UID),
+        ("metadata.labels['app']", "training"),
+        ("metadata.annotations['env.gpufence.io/0.XLA']", "0.25"),
+        ("metadata.annotations['missing']", ""),
+        ("spec.nodeName", "node-a"),
+        ("spec.serviceAccountName", "robot"),
+        ("status.podIP", ADDRESS),
+        ("status.hostIP", ADDRESS),
+    ],
+)
+def test_fields_have_their_values(path: str, expected: str) -> None:
+    """
+    A field has the pod's value, a missing key an empty one.
+    """
+    assert expected == field_value(POD, ADDRESS, path)
+
+
+@pytest.mark.parametrize(
+    "path", ["status.phase", "metadata.annotations['open", "metadata.name['k']"]
+)
+def test_other_fields_are_errors(path: str) -> None:
+    """
+    A field that is not offered keeps the container waiting, with the kubelet's words.
+    """
+    with pytest.raises(NotYetError) as caught:
+        field_value(POD, ADDRESS, path)
+
+    assert f"unsupported fieldPath: {path}" == str(caught.value)
 
 
 def test_the_last_of_two_equal_names_counts() -> None:
@@ -57,27 +112,15 @@ def test_the_last_of_two_equal_names_counts() -> None:
     assert {"A": "2"} == resolved(("A", "1"), ("A", "2"))
 
 
-def test_earlier_variables_are_expanded() -> None:
+def test_only_earlier_variables_are_expanded() -> None:
     """
-    A value may refer to what stands before it, fields included.
+    A value may refer to what stands before it, fields included, and to nothing behind it.
     """
-    found = resolved(("F", field("metadata.annotations['gpufence.io/x']")), ("A", "use=$(F)"))
+    annotation = field("metadata.annotations['gpufence.io/x']")
 
-    assert "use=0.25" == found["A"]
-
-
-def test_later_variables_are_not_expanded() -> None:
-    """
-    A reference to what stands behind it stays as it is written.
-    """
-    assert {"A": "$(B)", "B": "2"} == resolved(("A", "$(B)"), ("B", "2"))
-
-
-def test_a_doubled_sign_escapes() -> None:
-    """
-    `$$(A)` is the text `$(A)`.
-    """
-    assert "$(A)" == resolved(("A", "1"), ("B", "$$(A)"))["B"]
+    assert {"F": "0.25", "A": "use=0.25 $(B)", "B": "2"} == resolved(
+        ("F", annotation), ("A", "use=$(F) $(B)"), ("B", "2")
+    )
 
 
 def test_values_from_a_source_are_not_expanded() -> None:
@@ -87,85 +130,40 @@ def test_values_from_a_source_are_not_expanded() -> None:
     assert "$(A)" == resolved(("A", "1"), ("B", field("metadata.annotations['raw']")))["B"]
 
 
-def test_a_missing_annotation_is_empty() -> None:
+def test_a_missing_annotation_is_an_empty_variable() -> None:
     """
-    A field reference to an annotation that is not there gives an empty variable, not an error.
+    A field reference to an annotation that is not there sets the variable, as an empty literal.
     """
-    assert {"A": ""} == resolved(("A", field("metadata.annotations['none']")))
-
-
-def test_an_empty_literal_is_an_empty_variable() -> None:
-    """
-    An empty value without a source still sets the variable.
-    """
-    assert {"A": ""} == resolved(("A", ""))
+    assert {"A": "", "B": ""} == resolved(("A", field("metadata.annotations['none']")), ("B", ""))
 
 
 def test_keys_of_objects_are_read() -> None:
     """
     ConfigMaps and Secrets give single values.
     """
-    found = resolved(
+    variables = resolved(
         ("M", key("configMapKeyRef", "settings", "a")), ("S", key("secretKeyRef", "keys", "token"))
     )
 
-    assert {"M": "map a", "S": "t0p"} == found
+    assert {"M": "map a", "S": "t0p"} == variables
 
 
-def test_resources_are_told() -> None:
-    """
-    A resource field gives the container's own limit in units of its divisor.
-    """
-    wish = {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}
-    found = resolved(("M", wish), resources={"limits": {"memory": "2Gi"}})
-
-    assert {"M": "2048"} == found
-
-
-def test_a_resource_without_a_divisor_is_counted_in_ones() -> None:
-    """
-    Without a divisor a resource field counts bytes or whole cores.
-    """
-    wish = {"resourceFieldRef": {"resource": "limits.cpu"}}
-
-    assert {"C": "3"} == resolved(("C", wish), resources={"limits": {"cpu": "2500m"}})
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        key("configMapKeyRef", "none", "a", optional=True),
-        key("configMapKeyRef", "settings", "none", optional=True),
-        key("secretKeyRef", "none", "a", optional=True),
-        key("secretKeyRef", "keys", "none", optional=True),
-    ],
-)
-def test_what_is_optional_may_be_missing(source: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "of"), [("none", "a"), ("settings", "none")])
+def test_what_is_optional_may_be_missing(name: str, of: str) -> None:
     """
     An optional key that is not there leaves the variable as it was before.
     """
+    source = key("configMapKeyRef", name, of, optional=True)
+
     assert {"A": "before"} == resolved(("A", "before"), ("A", source))
 
 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (
-            key("configMapKeyRef", "none", "a"),
-            'configmap "none" not found in namespace team-a',
-        ),
-        (
-            key("configMapKeyRef", "settings", "none", optional=False),
-            "couldn't find key none in ConfigMap team-a/settings",
-        ),
-        (
-            key("secretKeyRef", "keys", "none"),
-            "couldn't find key none in Secret team-a/keys",
-        ),
-        (
-            {"fileKeyRef": {"path": "x"}},
-            "valueFrom: fileKeyRef is not simulated; use a fieldRef",
-        ),
+        (key("configMapKeyRef", "none", "a"), 'configmap "none" not found in namespace team-a'),
+        (key("secretKeyRef", "keys", "no"), "couldn't find key no in Secret team-a/keys"),
+        ({"resourceFieldRef": {}}, "resourceFieldRef is not simulated; use a fieldRef"),
     ],
 )
 def test_what_is_missing_keeps_the_container_waiting(source: dict[str, Any], message: str) -> None:
@@ -178,84 +176,25 @@ def test_what_is_missing_keeps_the_container_waiting(source: dict[str, Any], mes
     assert message == str(caught.value)
 
 
-def test_whole_objects_become_variables_with_a_prefix() -> None:
-    """
-    `envFrom` takes every key of an object, later objects over earlier ones.
-    """
-    found = resolved(
-        envFrom=[
-            {"configMapRef": {"name": "settings"}},
-            {"secretRef": {"name": "keys"}},
-            {"prefix": "P_", "secretRef": {"name": "keys"}},
-        ]
-    )
-
-    assert {
-        "a": "secret a",
-        "b": "map b",
-        "token": "t0p",
-        "P_a": "secret a",
-        "P_token": "t0p",
-    } == found
-
-
-def test_env_stands_above_env_from() -> None:
-    """
-    A variable in `env` replaces one of `envFrom`, and may refer to the others.
-    """
-    found = resolved(
-        ("a", "mine"), ("c", "$(b)!"), envFrom=[{"configMapRef": {"name": "settings"}}]
-    )
-
-    assert {"a": "mine", "b": "map b", "c": "map b!"} == found
-
-
-def test_an_optional_object_may_be_missing() -> None:
-    """
-    `envFrom` with an optional object that is not there adds nothing.
-    """
-    assert {} == resolved(envFrom=[{"configMapRef": {"name": "none", "optional": True}}])
-
-
-def test_a_needed_object_must_be_there() -> None:
-    """
-    `envFrom` with an object that is not there keeps the container waiting.
-    """
-    with pytest.raises(NotYetError, match='secret "none" not found'):
-        resolved(envFrom=[{"secretRef": {"name": "none"}}])
-
-
-def of(**fields: Any) -> Container:
-    return pod(container(**fields)).containers[0]
-
-
 def test_all_references_are_found() -> None:
     """
-    Every ConfigMap and Secret that `env` and `envFrom` name is to be read, once.
+    Every ConfigMap and Secret that `env` names is to be read, once.
     """
-    found = of(
-        env=env(
-            ("A", key("configMapKeyRef", "one", "a")),
-            ("B", key("configMapKeyRef", "one", "b")),
-            ("C", key("secretKeyRef", "two", "c")),
-            ("D", "literal"),
-        ),
-        envFrom=[{"configMapRef": {"name": "three"}}, {"secretRef": {"name": "four"}}],
+    entries = env(
+        ("A", key("configMapKeyRef", "one", "a")),
+        ("B", key("configMapKeyRef", "one", "b")),
+        ("C", key("secretKeyRef", "two", "c")),
+        ("D", "literal"),
     )
+    (main,) = pod(container(env=entries)).containers
 
-    assert {
-        Reference(CONFIG_MAP, "one"),
-        Reference(SECRET, "two"),
-        Reference(CONFIG_MAP, "three"),
-        Reference(SECRET, "four"),
-    } == references(found)
+    assert {Reference(CONFIG_MAP, "one"), Reference(SECRET, "two")} == references(main)
 
 
 def test_command_and_arguments_are_expanded() -> None:
     """
     Command and arguments see all variables, the device plugin's included.
     """
-    found = of(command=["run", "$(A)"], args=["--card=$(NVIDIA_VISIBLE_DEVICES)", "$$(A)"])
-    variables = {"A": "1", "NVIDIA_VISIBLE_DEVICES": "GPU-0"}
+    (main,) = pod(container(command=["run", "$(A)"], args=["--card=$(CARD)", "$$(A)"])).containers
 
-    assert (("run", "1"), ("--card=GPU-0", "$(A)")) == command_line(found, variables)
+    assert ("run", "1", "--card=GPU-0", "$(A)") == command_line(main, {"A": "1", "CARD": "GPU-0"})

@@ -1,114 +1,67 @@
 """
-What happens next in a pod's life.
+What happens next in a pod's life, and the status that says so.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from simulator.node.lifecycle import (
-    Pauses,
-    Record,
-    Run,
+    ContainerRecord,
+    RestartPauses,
     Running,
     Steps,
     Terminated,
     Waiting,
-    comes_again,
-    ended,
+    crashed,
     fresh,
-    init_failed,
-    is_final,
-    is_initialized,
-    is_over,
     next_steps,
     started,
 )
-from tests.unit.simulator.node import builders
-from tests.unit.simulator.node.builders import container, pod, running, waiting
+from simulator.node.status import PodFailure, failed_status, phase, pod_status
+from tests.unit.simulator.node.builders import ADDRESS, container, ended, pod, running, waiting
 
 if TYPE_CHECKING:
-    from simulator.node.pod import Pod
+    from simulator.node.pod import NodePod
 
 NOW = 100.0
-SIDECAR = container("s", restartPolicy="Always")
-INITS = (container("i"), SIDECAR, container("j"))
+ID = "c" * 64
+ENDING = Terminated(ID, "T1", "T2", 1)
 
 
-def steps(found: Pod, *, ending: bool = False, **records: Record) -> Steps:
-    return next_steps(found, {**fresh(found), **records}, NOW, ending=ending)
+def steps(read: NodePod, *, ending: bool = False, **records: ContainerRecord) -> Steps:
+    return next_steps(read, {**fresh(read), **records}, NOW, ending=ending)
 
 
-def done(exit_code: int = 0, **fields: Any) -> Record:
-    return builders.ended(exit_code, **fields)
+def crashing() -> ContainerRecord:
+    return ContainerRecord(Waiting("CrashLoopBackOff", "back-off"), last=ENDING, restarts=2)
+
+
+def status(read: NodePod, *, terminal: bool = False, **records: ContainerRecord) -> Any:
+    every = {**fresh(read), **records}
+    return pod_status(read, every, ADDRESS, ("T0", "T9"), terminal=terminal)
+
+
+def shown(record: ContainerRecord, *, terminal: bool = False) -> Any:
+    return status(pod(), terminal=terminal, main=record)["containerStatuses"][0]
 
 
 def test_all_containers_start_at_once() -> None:
     """
-    Without init containers all others start together.
+    The containers of a pod start together.
     """
     assert Steps(start=("a", "b")) == steps(pod(container("a"), container("b")))
 
 
-@pytest.mark.parametrize(
-    ("records", "expected"),
-    [
-        ({}, ("i",)),
-        ({"i": running()}, ()),
-        ({"i": done()}, ("s",)),
-        ({"i": done(), "s": running()}, ("j",)),
-        ({"i": done(), "s": running(), "j": running()}, ()),
-        ({"i": done(), "s": running(), "j": done()}, ("main",)),
-    ],
-)
-def test_init_containers_start_one_after_the_other(
-    records: dict[str, Record], expected: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("due", "start"), [(NOW + 1, ()), (NOW, ("main",))])
+def test_back_off_delays_a_start(due: float, start: tuple[str, ...]) -> None:
     """
-    Each init container waits for the end, each sidecar only for the start, of the one before.
+    A container is started again when its pause is over, not before.
     """
-    assert Steps(start=expected) == next_steps(
-        pod(inits=INITS), {**fresh(pod(inits=INITS)), **records}, NOW, ending=False
-    )
-
-
-def test_a_sidecar_that_died_is_started_before_anything_else() -> None:
-    """
-    During initialization a sidecar that ended comes again before the next container's turn.
-    """
-    assert Steps(start=("s",)) == steps(pod(inits=INITS), i=done(), s=done(1))
-
-
-def test_a_sidecar_comes_again_beside_running_containers() -> None:
-    """
-    After initialization a sidecar that ended is started again without disturbing the rest.
-    """
-    found = steps(pod(inits=INITS), i=done(), s=done(1), j=done(), main=running())
-
-    assert Steps(start=("s",)) == found
-
-
-def test_back_off_delays_a_start() -> None:
-    """
-    A container whose pause is not over is not started yet.
-    """
-    assert Steps() == steps(pod(), main=done(1, due=NOW + 1))
-
-
-def test_the_end_of_back_off_starts() -> None:
-    """
-    A container whose pause is over is started.
-    """
-    assert Steps(start=("main",)) == steps(pod(), main=done(1, due=NOW))
-
-
-def test_a_delayed_init_container_holds_everything_up() -> None:
-    """
-    While an init container waits for its next try nothing behind it starts.
-    """
-    assert Steps() == steps(pod(inits=INITS), i=done(1, due=NOW + 1))
+    assert Steps(start=start) == steps(pod(), main=ended(1, due=due))
 
 
 @pytest.mark.parametrize(
@@ -126,99 +79,55 @@ def test_the_restart_policy_decides(restart: str, exit_code: int, expected: Step
     """
     What has ended starts again, or is over, as the restart policy says.
     """
-    assert expected == steps(pod(restart=restart), main=done(exit_code))
+    assert expected == steps(pod(restart=restart), main=ended(exit_code))
 
 
 def test_a_pod_is_not_over_while_one_container_runs() -> None:
     """
     One running container keeps the pod going, whatever the others did.
     """
-    found = steps(pod(container("a"), container("b"), restart="Never"), a=done(1), b=running())
+    read = pod(container("a"), container("b"), restart="Never")
 
-    assert Steps() == found
+    assert Steps() == steps(read, a=ended(1), b=running())
 
 
-def test_a_failed_init_container_of_a_pod_that_never_restarts_ends_it() -> None:
+def test_an_ending_pod_stops_what_runs_and_is_finished_without() -> None:
     """
-    With Never a failed init container is the end: sidecars are stopped, nothing else starts.
+    A pod that is to end starts nothing any more; with nothing running it is finished.
     """
-    found = steps(pod(inits=(SIDECAR, container("i")), restart="Never"), s=running(), i=done(1))
+    both = pod(container("a"), container("b"))
 
-    assert Steps(stop=("s",)) == found
+    assert Steps(stop=("a",)) == steps(both, ending=True, a=running())
+    assert Steps(finished=True) == steps(both, ending=True)
 
 
-def test_sidecars_stop_when_the_work_is_done() -> None:
+@pytest.mark.parametrize(
+    ("failures", "ran", "expected"),
+    [
+        (0, 5, ContainerRecord(ENDING, ENDING, failures=1, due=NOW)),
+        (
+            2,
+            5,
+            ContainerRecord(
+                Waiting("CrashLoopBackOff", "back-off 20s restarting container=main"),
+                ENDING,
+                failures=3,
+                due=NOW + 20,
+            ),
+        ),
+        (6, 600, ContainerRecord(ENDING, ENDING, failures=1, due=NOW)),
+    ],
+    ids=["first", "third", "forgiven"],
+)
+def test_crashes_wait_longer_each_time(
+    failures: int, ran: float, expected: ContainerRecord
+) -> None:
     """
-    When all other containers are done, sidecars stop one by one, the last one first.
+    The first restart comes at once, later ones after growing pauses; ten good minutes forgive.
     """
-    second = container("t", restartPolicy="Always")
-    found = pod(inits=(SIDECAR, second), restart="Never")
+    record = running(failures=failures)
 
-    assert Steps(stop=("t",)) == steps(found, s=running(), t=running(), main=done())
-
-
-def test_deletion_stops_everything_but_sidecars_first() -> None:
-    """
-    A deleted pod's containers stop together, before its sidecars.
-    """
-    found = steps(
-        pod(container("a"), container("b"), inits=(SIDECAR,)),
-        ending=True,
-        s=running(),
-        a=running(),
-        b=running(),
-    )
-
-    assert Steps(stop=("a", "b")) == found
-
-
-def test_deletion_of_a_pod_that_was_never_started_is_done_at_once() -> None:
-    """
-    A deleted pod of which nothing runs is finished, and nothing of it starts any more.
-    """
-    assert Steps(finished=True) == steps(pod(), ending=True)
-
-
-def test_a_first_crash_is_answered_at_once() -> None:
-    """
-    The first restart comes without a pause, and the container shows how it ended.
-    """
-    ending = Terminated("c", "T1", "T2", 1)
-    found = ended(pod().mains[0], running(), ending, Run(NOW, 5), Pauses())
-
-    assert Record(ending, last=ending, failures=1, due=NOW) == found
-
-
-def test_later_crashes_wait_twice_as_long_each_time() -> None:
-    """
-    The second restart waits for the first pause, and the container shows that it waits.
-    """
-    ending = Terminated("c", "T1", "T2", 1)
-    found = ended(pod().mains[0], running(failures=2), ending, Run(NOW, 5), Pauses())
-    state = Waiting("CrashLoopBackOff", "back-off 20s restarting container=main")
-
-    assert Record(state, last=ending, failures=3, due=NOW + 20) == found
-
-
-def test_a_long_run_forgives() -> None:
-    """
-    After a run of ten minutes the next crash counts as the first.
-    """
-    ending = Terminated("c", "T1", "T2", 1)
-    found = ended(pod().mains[0], running(failures=6), ending, Run(NOW, 600), Pauses())
-
-    assert (1, NOW) == (found.failures, found.due)
-
-
-def test_an_ending_for_good_has_no_pause() -> None:
-    """
-    A container that does not come again keeps how it ended.
-    """
-    ending = Terminated("c", "T1", "T2", 1)
-
-    assert Record(ending, last=ending) == ended(
-        pod().mains[0], running(), ending, Run(NOW, 5), None
-    )
+    assert expected == crashed("main", record, ENDING, RestartPauses(), ran=ran, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -228,95 +137,175 @@ def test_pauses_grow_up_to_a_limit(failures: int, seconds: float) -> None:
     """
     Pauses are none, 10 s, 20 s and so on up to five minutes.
     """
-    assert seconds == Pauses().after(failures)
+    assert seconds == RestartPauses().after(failures)
 
 
-def test_a_first_start_is_no_restart() -> None:
+def test_a_restart_is_counted_and_remembers_the_ending() -> None:
     """
-    Only a start after an ending counts as a restart.
+    Only a start after an ending counts as a restart, and the ending stays known.
     """
     now = Running("d", "T3")
+    again = started(ended(), now)
 
-    assert (0, 1) == (started(waiting(), now).restarts, started(done(), now).restarts)
+    assert (0, 1) == (started(waiting(), now).restarts, again.restarts)
+    assert ended().state == again.last
 
 
-def test_a_start_remembers_how_the_container_ended_before() -> None:
+@pytest.mark.parametrize(
+    ("restart", "records", "expected"),
+    [
+        ("Always", {}, "Pending"),
+        ("Always", {"a": running()}, "Pending"),
+        ("Always", {"a": running(), "b": running()}, "Running"),
+        ("Always", {"a": crashing(), "b": ended()}, "Running"),
+        ("OnFailure", {"a": crashing(), "b": ended()}, "Running"),
+        ("OnFailure", {"a": ended(), "b": ended()}, "Succeeded"),
+        ("Never", {"a": ended(1), "b": running()}, "Running"),
+        ("Never", {"a": ended(1), "b": ended()}, "Failed"),
+    ],
+)
+def test_the_phase_sums_up(
+    restart: str, records: dict[str, ContainerRecord], expected: str
+) -> None:
     """
-    The last ending stays known while the container runs again.
+    The phase follows from the containers and the restart policy as in the kubelet.
     """
-    assert done().state == started(done(), Running("d", "T3")).last
+    read = pod(container("a"), container("b"), restart=restart)
+
+    assert expected == phase(read, {**fresh(read), **records})
 
 
-@pytest.mark.parametrize(("main", "again"), [(running(), True), (done(), False)])
-def test_a_sidecar_comes_again_while_there_is_work(main: Record, *, again: bool) -> None:
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (ended(), "Succeeded"),
+        (ended(143), "Failed"),
+        (crashing(), "Failed"),
+        (waiting(), "Failed"),
+        (running(), "Running"),
+    ],
+)
+def test_a_terminal_pod_has_an_end(record: ContainerRecord, expected: str) -> None:
     """
-    A sidecar is started again unless all other containers are done.
+    A pod that is over for good has succeeded only if all its containers have.
     """
-    found = pod(inits=(SIDECAR,), restart="Never")
-
-    assert again == comes_again(found, {"s": running(), "main": main}, found.inits[0], 0)
+    assert expected == phase(pod(), {"main": record}, terminal=True)
 
 
-@pytest.mark.parametrize(("exit_code", "again"), [(0, False), (1, True)])
-def test_a_container_comes_again_by_its_policy(exit_code: int, *, again: bool) -> None:
+def test_a_running_container_is_shown() -> None:
     """
-    Any other container comes again as its restart policy says.
+    A running container is ready, with its id, the time of its start and how it ended before.
     """
-    found = pod(restart="OnFailure")
+    last = Terminated("d" * 64, "T1", "T2", 1)
 
-    assert again == comes_again(found, fresh(found), found.mains[0], exit_code)
+    assert {
+        "name": "main",
+        "image": "gpufence/workload",
+        "imageID": "",
+        "containerID": f"containerd://{ID}",
+        "ready": True,
+        "started": True,
+        "restartCount": 3,
+        "state": {"running": {"startedAt": "T1"}},
+        "lastState": {
+            "terminated": {
+                "exitCode": 1,
+                "reason": "Error",
+                "startedAt": "T1",
+                "finishedAt": "T2",
+                "containerID": f"containerd://{'d' * 64}",
+            }
+        },
+    } == shown(running(restarts=3, last=last))
 
 
-def test_what_runs_is_not_final() -> None:
+@pytest.mark.parametrize(("code", "reason"), [(0, "Completed"), (137, "Error")])
+def test_an_ended_container_shows_how(code: int, reason: str) -> None:
     """
-    A running container has not ended for good, however it ended before.
+    An ended container has its exit code, a reason and its last words.
     """
-    found = pod(restart="Never")
+    ending = shown(ended(code))["state"]["terminated"]
 
-    assert not is_final(found.mains[0], started(done(), Running("d", "T3")))
+    assert (code, reason, "last words") == (ending["exitCode"], ending["reason"], ending["message"])
 
 
-def test_what_waits_for_its_first_start_is_not_final() -> None:
+def test_a_crashing_container_shows_both_states() -> None:
     """
-    A container that was never started has not ended.
+    During back-off the container waits, and its last state says how it ended.
     """
-    assert not is_final(pod(restart="Never").mains[0], waiting())
+    container_status = shown(crashing())
 
-
-def test_initialized_stays_initialized() -> None:
-    """
-    Once another container was started a dead sidecar does not undo initialization.
-    """
-    found = pod(inits=(SIDECAR,))
-
-    assert is_initialized(found, {"s": done(1), "main": running()})
-
-
-def test_a_pod_of_running_sidecars_and_finished_inits_is_initialized() -> None:
-    """
-    Initialization is complete when init containers have succeeded and sidecars run.
-    """
-    found = pod(inits=INITS)
-
-    assert is_initialized(found, {**fresh(found), "i": done(), "s": running(), "j": done()})
-
-
-def test_a_pod_whose_init_container_failed_for_good_is_over() -> None:
-    """
-    An init container that failed under Never ends the pod's work.
-    """
-    found = pod(inits=(container("i"),), restart="Never")
-    records = {**fresh(found), "i": done(1)}
-
-    assert init_failed(found, records)
-    assert is_over(found, records)
-
-
-def test_containers_of_a_pod_with_init_containers_say_what_they_wait_for() -> None:
-    """
-    Before anything is started, containers wait for creation or, with init containers, for those.
-    """
-    assert (Waiting("ContainerCreating"), Waiting("PodInitializing")) == (
-        fresh(pod())["main"].state,
-        fresh(pod(inits=INITS))["main"].state,
+    assert {"reason": "CrashLoopBackOff", "message": "back-off"} == (
+        container_status["state"]["waiting"]
     )
+    assert 1 == container_status["lastState"]["terminated"]["exitCode"]
+    assert f"containerd://{ID}" == container_status["containerID"]
+
+
+def test_nothing_waits_in_a_pod_that_is_over_for_good() -> None:
+    """
+    A deleted pod's crashing container shows how it ended.
+    """
+    container_status = shown(crashing(), terminal=True)
+
+    assert (1, {}) == (
+        container_status["state"]["terminated"]["exitCode"],
+        container_status["lastState"],
+    )
+
+
+def test_a_container_that_was_never_started_has_no_id() -> None:
+    """
+    Before its first start a container waits and has no id.
+    """
+    container_status = shown(waiting())
+
+    assert ("", {"waiting": {"reason": "ContainerCreating"}}) == (
+        container_status["containerID"],
+        container_status["state"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (running(), ("True", "")),
+        (waiting(), ("False", "ContainersNotReady")),
+        (ended(0), ("False", "PodCompleted")),
+        (ended(1), ("False", "PodFailed")),
+    ],
+)
+def test_readiness_has_its_reason(record: ContainerRecord, expected: tuple[str, str]) -> None:
+    """
+    A pod is ready while all its containers run; else the condition says why not.
+    """
+    conditions = status(pod(restart="Never"), main=record)["conditions"]
+    ready = next(one for one in conditions if one["type"] == "Ready")
+
+    assert expected == (ready["status"], ready.get("reason", ""))
+
+
+def test_a_condition_that_did_not_change_keeps_its_time() -> None:
+    """
+    Only a condition whose status changes has a new time.
+    """
+    old = (
+        {"type": "Initialized", "status": "True", "lastTransitionTime": "T1"},
+        {"type": "Ready", "status": "False", "lastTransitionTime": "T1"},
+    )
+    conditions = status(replace(pod(), conditions=old), main=running())["conditions"]
+    times = {one["type"]: one["lastTransitionTime"] for one in conditions}
+
+    assert ("T1", "T9") == (times["Initialized"], times["Ready"])
+
+
+def test_a_refused_pod_has_failed() -> None:
+    """
+    A pod that cannot run here has failed, with reason and message.
+    """
+    assert {
+        "phase": "Failed",
+        "reason": "Unsupported",
+        "message": "why",
+        "startTime": "T0",
+    } == failed_status(PodFailure("Unsupported", "why"), "T0")

@@ -4,71 +4,50 @@ A pod as the node reads it.
 
 from __future__ import annotations
 
-from simulator.node.pod import Kind, Mount, Restart, read_pod
-from tests.unit.simulator.node.builders import container, pod, pod_object
+from dataclasses import replace
+
+import pytest
+
+from simulator.node.pod import RestartPolicy, VolumeMount, cgroup_line, read_pod
+from tests.unit.simulator.node.builders import container, pod
+
+ID = "ab" * 32
+POD = "pod11111111_2222_3333_4444_555555555555"
 
 
-def test_init_containers_come_first_in_their_order() -> None:
+@pytest.mark.parametrize(
+    ("quality", "folders"),
+    [
+        ("Guaranteed", f"kubepods.slice/kubepods-{POD}.slice"),
+        ("Burstable", f"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-{POD}.slice"),
+        ("BestEffort", f"kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-{POD}.slice"),
+    ],
+)
+def test_the_cgroup_line_is_that_of_a_real_node(quality: str, folders: str) -> None:
     """
-    Containers are listed as they start: init containers, sidecars among them, then the others.
+    The path has a level for the class of service, but not for Guaranteed.
     """
-    found = pod(
-        container("a"), inits=(container("i"), container("s", restartPolicy="Always"))
-    ).containers
+    line = cgroup_line(replace(pod(), quality=quality), ID)
 
-    assert [("i", Kind.INIT), ("s", Kind.SIDECAR), ("a", Kind.MAIN)] == [
-        (one.name, one.kind) for one in found
-    ]
-
-
-def test_init_and_main_containers_are_told_apart() -> None:
-    """
-    The two groups can be had each for itself.
-    """
-    found = pod(container("a"), inits=(container("i"),))
-
-    assert (["i"], ["a"]) == ([one.name for one in found.inits], [one.name for one in found.mains])
-
-
-def test_an_init_container_of_a_pod_that_always_restarts_is_tried_until_it_succeeds() -> None:
-    """
-    The pod's Always means OnFailure for its init containers.
-    """
-    found = pod(container(), inits=(container("i"),)).inits[0]
-
-    assert Restart.ON_FAILURE is found.restart
-
-
-def test_a_container_may_have_a_restart_policy_of_its_own() -> None:
-    """
-    A container's own restart policy stands above the pod's.
-    """
-    assert Restart.NEVER is pod(container(restartPolicy="Never")).mains[0].restart
+    assert f"0::/{folders}/cri-containerd-{ID}.scope\n" == line
 
 
 def test_a_deleted_pod_has_the_grace_of_its_deletion() -> None:
     """
-    With a deletion timestamp the pod carries the grace it was deleted with.
+    With a deletion timestamp the pod carries the grace it was deleted with, without it none.
     """
-    found = pod(deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=7)
+    deleted = pod(deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=7)
 
-    assert 7 == found.deletion_grace
-
-
-def test_a_living_pod_has_none() -> None:
-    """
-    Without a deletion timestamp there is no grace of a deletion.
-    """
-    assert None is pod().deletion_grace
+    assert (7, None) == (deleted.deletion_grace, pod().deletion_grace)
 
 
 def test_what_is_missing_has_the_defaults_of_kubernetes() -> None:
     """
     A pod that says next to nothing restarts always, after 30 s of grace, with best effort.
     """
-    found = read_pod({"metadata": {}, "spec": {"terminationGracePeriodSeconds": -1}})
+    read = read_pod({"metadata": {}, "spec": {"terminationGracePeriodSeconds": -1}})
 
-    assert (Restart.ALWAYS, 30, "BestEffort") == (found.restart, found.grace, found.quality)
+    assert (RestartPolicy.ALWAYS, 30, "BestEffort") == (read.restart, read.grace, read.quality)
 
 
 def test_mounts_are_read() -> None:
@@ -76,22 +55,16 @@ def test_mounts_are_read() -> None:
     A mount has a volume, a path, and maybe a path in the volume.
     """
     mounts = [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b", "subPath": "c"}]
-    found = pod(container(volumeMounts=mounts)).mains[0]
+    (main,) = pod(container(volumeMounts=mounts)).containers
 
-    assert (Mount("v", "/a", ""), Mount("v", "/b", "c")) == found.mounts
+    assert (VolumeMount("v", "/a", ""), VolumeMount("v", "/b", "c")) == main.mounts
 
 
-def test_mirror_pods_are_told_apart() -> None:
+def test_what_is_not_simulated_is_named() -> None:
     """
-    A pod that only shows a static one is recognised by its annotation.
+    Init containers and `envFrom` are seen, so that the node can refuse the pod.
     """
-    shown = pod(annotations={"kubernetes.io/config.mirror": "0123"})
+    both = pod(container(envFrom=[{"configMapRef": {}}]), spec={"initContainers": [container()]})
 
-    assert (True, False) == (shown.is_mirror, pod().is_mirror)
-
-
-def test_a_pod_is_known_by_namespace_and_name() -> None:
-    """
-    The full name holds namespace and name.
-    """
-    assert "team-a/trainer" == read_pod(pod_object()).full_name
+    assert ("init containers", "envFrom") == both.unsupported
+    assert "team-a/trainer" == both.full_name

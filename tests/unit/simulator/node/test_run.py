@@ -1,64 +1,48 @@
 """
-One pod's life on the node: started, reported, restarted, refused.
+One pod's life on the node: started, reported, restarted, refused, ended.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from kube import ConflictError, Failure, NotFoundError, UnreachableError
 from simulator.node.errors import NotYetError
-from simulator.node.lifecycle import Pauses
-from simulator.node.run import Parts, PodRun
-from tests.unit.simulator.node.builders import NODE, container, pod
-from tests.unit.simulator.node.fakes import FakeLaunch, FakeReports
-from tests.unit.simulator.node.world import World
+from simulator.node.lifecycle import RestartPauses
+from simulator.node.pods import Inbox, Pods
+from simulator.node.processes import ProcRoot
+from simulator.node.run import PodContext, PodRun
+from tests.unit.simulator.node.builders import ADDRESS, container, pod, pod_object
+from tests.unit.simulator.node.world import FakeReports, FakeStarter, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def test_a_pod_is_started_and_reported() -> None:
+def test_a_pod_is_started_and_reported_once() -> None:
     """
-    The first look starts the pod and tells the API that it runs.
-    """
-    world = World()
-    world.turn(1)
-
-    assert ["Running"] == world.phases
-
-
-def test_nothing_is_told_twice() -> None:
-    """
-    While nothing changes the API hears nothing.
+    The first look starts the pod and tells the API that it runs; while nothing changes, no other.
     """
     world = World()
     world.turn(1)
     world.turn(2)
 
-    assert 1 == len(world.reports.told)
+    assert ["Running"] == world.phases
 
 
-def test_running_containers_have_their_cgroup_lines() -> None:
+def test_an_end_is_reported_with_the_last_words() -> None:
     """
-    The lines are there while the process lives, and gone with it.
+    A pod whose process ends with 0 has succeeded, and its cgroup line is gone.
     """
     world = World(restart="Never")
     world.turn(1)
     before = dict(world.run.lines)
     world.end(2)
 
-    assert ({1000: f"0::/pod/{1000:064x}\n"}, {}) == (before, world.run.lines)
-
-
-def test_an_end_is_reported_with_the_last_words() -> None:
-    """
-    A pod whose process ends with 0 has succeeded.
-    """
-    world = World(restart="Never")
-    world.turn(1)
-    world.end(2)
-
+    assert ({1000: "0::/1000\n"}, {}) == (before, world.run.lines)
     assert ["Running", "Succeeded"] == world.phases
     assert "bye" == world.state["terminated"]["message"]
 
@@ -73,12 +57,12 @@ def test_a_crash_is_answered_by_a_restart_and_then_by_pauses() -> None:
     world.end(3, code=1)
     shown = world.state
     world.turn(12)
-    waited = len(world.launch.processes["main"])
+    waited = len(world.starter.processes)
     world.turn(13)
 
     assert "CrashLoopBackOff" == shown["waiting"]["reason"]
-    assert (2, 3) == (waited, len(world.launch.processes["main"]))
-    assert 2 == world.reports.told[-1]["containerStatuses"][0]["restartCount"]
+    assert (2, 3) == (waited, len(world.starter.processes))
+    assert 2 == world.reports.statuses[-1]["containerStatuses"][0]["restartCount"]
 
 
 def test_a_container_that_cannot_start_yet_waits_and_tries_again() -> None:
@@ -86,7 +70,7 @@ def test_a_container_that_cannot_start_yet_waits_and_tries_again() -> None:
     A missing ConfigMap shows as CreateContainerConfigError until it is there.
     """
     world = World()
-    world.launch.refusals = [NotYetError('configmap "c" not found')]
+    world.starter.refusals = [NotYetError('configmap "c" not found')]
     world.turn(1)
     shown = world.state
     world.turn(1.5)
@@ -99,9 +83,7 @@ def test_a_container_that_cannot_start_yet_waits_and_tries_again() -> None:
 
 
 @pytest.mark.parametrize("error", [NotFoundError, ConflictError])
-def test_a_report_about_a_pod_that_is_not_there_any_more_ends_it(
-    error: type[NotFoundError | ConflictError],
-) -> None:
+def test_a_pod_that_was_replaced_is_ended(error: type[NotFoundError | ConflictError]) -> None:
     """
     A pod that was replaced under its name, which the API says by refusing, is ended.
     """
@@ -110,12 +92,12 @@ def test_a_report_about_a_pod_that_is_not_there_any_more_ends_it(
     world.turn(1)
     world.turn(2)
 
-    assert ["TERM"] == world.process().signals
+    assert ["TERM"] == world.process.signals
 
 
 def test_a_report_that_fails_is_made_later() -> None:
     """
-    While the API server is away processes go on, and the news are told a second later.
+    While the API server is away processes go on, and the report is made a second later.
     """
     world = World()
     world.reports.errors = [UnreachableError("refused")]
@@ -125,44 +107,39 @@ def test_a_report_that_fails_is_made_later() -> None:
     world.turn(2)
 
     assert ([], ["Running"]) == (early, world.phases)
-    assert "team-a/trainer: not reported: refused" in world.said
+    assert "team-a/trainer: not reported: refused" in world.lines
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"inits": (container("i", image="busybox"),)}, "no simulator workload"),
-        ({"volumes": ({"name": "v", "hostPath": {}},)}, "hostPath is not simulated"),
-    ],
-)
-def test_what_cannot_run_here_is_refused(fields: dict[str, Any], message: str) -> None:
+def test_what_cannot_run_here_is_refused_and_goes_when_deleted() -> None:
     """
     A pod that is not made of workloads fails at once, with the reason, and nothing is started.
     """
-    world = World(**fields)
+    world = World(container(image="busybox"))
     world.turn(1)
-    (told,) = world.reports.told
+    (status,) = world.reports.statuses
+    world.delete(2)
+    world.turn(2)
 
-    assert ("Failed", "Unsupported", {}) == (
-        told["phase"],
-        told["reason"],
-        world.launch.processes,
+    assert ("Failed", "Unsupported", []) == (
+        status["phase"],
+        status["reason"],
+        world.starter.processes,
     )
-    assert message in told["message"]
+    assert "no simulator workload" in status["message"]
+    assert world.run.is_gone
 
 
 def test_a_pod_that_was_over_before_is_left_alone() -> None:
     """
     A pod that had ended before the node came is neither started nor reported.
     """
-    over = replace(pod(), phase="Failed")
-    launch, reports = FakeLaunch(), FakeReports()
-    parts = Parts(NODE, reports, lambda _: cast("Any", launch), Pauses(), print)
-    run = PodRun(over, parts, 0.0)
+    starter, reports = FakeStarter(), FakeReports()
+    context = PodContext(ADDRESS, reports, lambda _: cast("Any", starter), RestartPauses(), print)
+    run = PodRun(replace(pod(), phase="Failed"), context, 0.0)
     run.advance(1)
-    run.tell(1)
+    run.report(1)
 
-    assert (True, {}, []) == (run.is_finished, launch.processes, reports.told)
+    assert (True, [], []) == (run.is_finished, starter.processes, reports.statuses)
 
 
 def test_new_annotations_reach_the_volumes() -> None:
@@ -173,4 +150,144 @@ def test_new_annotations_reach_the_volumes() -> None:
     world.turn(1)
     world.update(2, annotations={"a": "b"})
 
-    assert {"a": "b"} == world.launch.refreshed[-1].annotations
+    assert {"a": "b"} == world.starter.refreshed[-1].annotations
+
+
+def test_a_deleted_pod_is_asked_to_end_once_and_leaves_the_api() -> None:
+    """
+    Deletion sends SIGTERM; once all has ended the pod is reported a last time and removed.
+    """
+    world = World()
+    world.turn(1)
+    world.delete(2)
+    world.turn(2)
+    world.turn(3)
+    signals = list(world.process.signals)
+    world.end(4, code=143)
+
+    assert (["TERM"], ["Running", "Failed"]) == (signals, world.phases)
+    assert (1, True, True) == (world.reports.removed, world.run.is_gone, world.starter.cleared)
+
+
+@pytest.mark.parametrize(("grace", "end"), [(10, 12.0), (0, 4.0)])
+def test_who_ignores_the_grace_is_killed_after_it(grace: int, end: float) -> None:
+    """
+    SIGKILL comes when the grace of the deletion, two seconds at least, is over, not before.
+    """
+    world = World()
+    world.turn(1)
+    world.delete(2, grace=grace)
+    for now in (2, end - 0.1):
+        world.turn(now)
+    before = list(world.process.signals)
+    world.turn(end)
+    world.turn(end + 0.1)
+
+    assert (["TERM"], ["TERM", "KILL"]) == (before, world.process.signals)
+    assert 137 == world.state["terminated"]["exitCode"]
+
+
+def test_a_shorter_grace_later_changes_nothing() -> None:
+    """
+    The first deletion fixes the grace: a later, shorter one does not hurry the end.
+    """
+    world = World()
+    world.turn(1)
+    world.delete(2, grace=1000)
+    world.turn(2)
+    world.delete(3, grace=1)
+    world.turn(100)
+
+    assert ["TERM"] == world.process.signals
+
+
+def test_a_pod_that_was_forced_out_of_the_api_is_ended_silently() -> None:
+    """
+    A pod that the API no longer has is ended with its own grace and not reported.
+    """
+    world = World()
+    world.turn(1)
+    world.run.vanish(2)
+    world.turn(2)
+    world.end(3, code=143)
+
+    assert (["TERM"], ["Running"], 0) == (
+        world.process.signals,
+        world.phases,
+        world.reports.removed,
+    )
+    assert world.run.is_gone
+
+
+def test_a_removal_that_fails_is_made_later() -> None:
+    """
+    A deleted pod stays known until the API has let it go.
+    """
+    world = World(restart="Never")
+    world.turn(1)
+    world.end(2)
+    world.delete(3)
+    world.reports.errors = [UnreachableError("refused")]
+    world.turn(3)
+    kept = world.run.is_gone
+    world.turn(4)
+
+    assert (False, True, 1) == (kept, world.run.is_gone, world.reports.removed)
+
+
+@pytest.mark.parametrize("grace", [None, 10**9])
+def test_the_end_of_the_node_ends_its_pods(grace: int | None) -> None:
+    """
+    When the node stops, its pods are asked to end and killed at its deadline, whatever their grace.
+    """
+    world = World()
+    world.turn(1)
+    if grace is not None:
+        world.delete(1.5, grace)
+    world.run.shut_down(4)
+    world.turn(2)
+    world.turn(4)
+    world.turn(4.1)
+    status = world.reports.statuses[-1]
+
+    assert ["TERM", "KILL"] == world.process.signals
+    assert ("Failed", "Terminated") == (status["phase"], status["reason"])
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_pod_that_ends_well_has_succeeded_though_the_node_stops(*, before: bool) -> None:
+    """
+    A process that exits with 0 has succeeded, with no word about the node.
+    """
+    world = World(restart="Never")
+    world.turn(1)
+    if before:
+        world.end(2)
+    world.run.shut_down(5)
+    world.turn(2.5)
+    world.end(3)
+
+    assert ("Succeeded", False) == (world.phases[-1], "reason" in world.reports.statuses[-1])
+
+
+def test_lists_and_changes_let_pods_come_and_go(tmp_path: Path) -> None:
+    """
+    A pod that a new list lacks is let go; the end of an unknown one is passed over.
+    """
+    reports = FakeReports()
+    machine: Any = type("Machine", (), {"address": ADDRESS, "whole_cards": ()})
+    context: Any = type("Context", (), {"machine": machine, "folder": tmp_path / "pods"})
+    pods, proc = Pods(context, reports, RestartPauses(), print), ProcRoot(tmp_path / "proc")
+    inbox = Inbox()
+    inbox.apply("DELETED", pod_object())
+    inbox.apply("ADDED", pod_object(container(image="busybox")))
+    inbox.replace([pod_object(container(image="busybox"))])
+    inbox.replace([])
+    seen = []
+    while (change := inbox.next(0)) is not None:
+        pods.take(change)
+        pods.tick(proc)
+        seen.append(pods.find("team-a/trainer") is not None)
+
+    assert [False, True, True, False] == seen
+    assert 1 == len(reports.statuses)

@@ -1,21 +1,100 @@
 """
-One pod's run with fake processes, a fake API and a clock of the test's own.
+One pod's run with processes that end when told to, an API that listens, and a clock of the test's.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from simulator.node.lifecycle import Pauses
-from simulator.node.run import Parts, PodRun
-from tests.unit.simulator.node.builders import NODE, container, pod
-from tests.unit.simulator.node.fakes import FakeLaunch, FakeReports
+from simulator.node.lifecycle import RestartPauses
+from simulator.node.run import PodContext, PodRun
+from tests.unit.simulator.node.builders import ADDRESS, pod
 
 if TYPE_CHECKING:
-    from tests.unit.simulator.node.fakes import FakeProcess
+    from kube import KubeError
+    from simulator.node.errors import NodeError
+    from simulator.node.pod import NodeContainer, NodePod
 
 DELETED = "2026-01-01T00:00:00Z"
-SIDECAR = container("s", restartPolicy="Always")
+
+
+class FakeProcess:
+    """
+    A process that lives until the test, or a kill, ends it.
+    """
+
+    def __init__(self, session: int, began: float) -> None:
+        self.session = session
+        self.code: int | None = None
+        self.signals: list[str] = []
+        # It is also what starting it gives.
+        self.id, self.cgroup, self.process = f"{session:064x}", f"0::/{session}\n", self
+        self.started_at, self.began = "T1", began
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def terminate(self) -> None:
+        self.signals.append("TERM")
+
+    def kill(self) -> None:
+        self.signals.append("KILL")
+        self.code = 137
+
+    def last_line(self) -> str:
+        return "bye"
+
+
+class FakeStarter:
+    """
+    Starts fake processes; `refusals` are raised first, one for each start.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Path("/nowhere")
+        self.card = None
+        self.processes: list[FakeProcess] = []
+        self.refusals: list[NodeError] = []
+        self.refreshed: list[NodePod] = []
+        self.cleared = False
+        self.now = 0.0
+
+    def start(self, pod: NodePod, container: NodeContainer, restarts: int) -> FakeProcess:
+        del pod, container, restarts
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.processes.append(FakeProcess(1000 + len(self.processes), self.now))
+        return self.processes[-1]
+
+    def refresh(self, pod: NodePod) -> None:
+        self.refreshed.append(pod)
+
+    def clear(self) -> None:
+        self.cleared = True
+
+
+class FakeReports:
+    """
+    Keeps what the API would be told; `errors` are raised first, one for each call.
+    """
+
+    def __init__(self) -> None:
+        self.statuses: list[dict[str, Any]] = []
+        self.removed = 0
+        self.errors: list[KubeError] = []
+
+    def report(self, pod: NodePod, status: dict[str, object]) -> None:
+        del pod
+        if self.errors:
+            raise self.errors.pop(0)
+        self.statuses.append(status)
+
+    def remove(self, pod: NodePod) -> None:
+        del pod
+        if self.errors:
+            raise self.errors.pop(0)
+        self.removed += 1
 
 
 class World:
@@ -24,41 +103,42 @@ class World:
     """
 
     def __init__(self, *containers: Any, **fields: Any) -> None:
-        self.launch = FakeLaunch()
+        self.starter = FakeStarter()
         self.reports = FakeReports()
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._containers, self._fields = containers, fields
-        parts = Parts(
-            NODE,
+        context = PodContext(
+            ADDRESS,
             self.reports,
-            lambda _: cast("Any", self.launch),
-            Pauses(first_seconds=10),
-            self.said.append,
+            lambda _: cast("Any", self.starter),
+            RestartPauses(first_seconds=10),
+            self.lines.append,
         )
-        self.run = PodRun(pod(*containers, **fields), parts, 0.0)
+        self.run = PodRun(pod(*containers, **fields), context, 0.0)
 
     def turn(self, now: float) -> None:
-        self.launch.now = now
+        self.starter.now = now
         self.run.advance(now)
-        self.run.tell(now)
+        self.run.report(now)
 
     def update(self, now: float, **fields: Any) -> None:
-        self.run.update(pod(*self._containers, **self._fields, **fields), now)
+        self.run.update(pod(*self._containers, **{**self._fields, **fields}), now)
 
     def delete(self, now: float, grace: int = 30) -> None:
         self.update(now, deletionTimestamp=DELETED, deletionGracePeriodSeconds=grace)
 
-    def process(self, name: str = "main") -> FakeProcess:
-        return self.launch.processes[name][-1]
+    @property
+    def process(self) -> FakeProcess:
+        return self.starter.processes[-1]
 
-    def end(self, now: float, code: int = 0, name: str = "main") -> None:
-        self.process(name).code = code
+    def end(self, now: float, code: int = 0) -> None:
+        self.process.code = code
         self.turn(now)
 
     @property
     def phases(self) -> list[str]:
-        return [status["phase"] for status in self.reports.told]
+        return [status["phase"] for status in self.reports.statuses]
 
     @property
     def state(self) -> Any:
-        return self.reports.told[-1]["containerStatuses"][0]["state"]
+        return self.reports.statuses[-1]["containerStatuses"][0]["state"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from gpufence.quantity import GIB, MIB
+from simulator.workload.frameworks import FRAMEWORKS
 from simulator.workload.frameworks.budget import Budget, Decision, Device, Dies, OnCpu, Shortage
-from simulator.workload.frameworks.table import FRAMEWORKS
 
 TOTAL = 16 * GIB
 DEVICE = Device(0, TOTAL, TOTAL, (7, 5))

@@ -12,9 +12,8 @@ from gpufence.quantity import GIB, MIB
 from simulator.nvml.layout import Lists
 from simulator.nvml.state import State
 from simulator.workload.errors import FrameworkError, NoCardError, OutOfMemoryError
-from simulator.workload.frameworks.table import FRAMEWORKS
-from simulator.workload.memory import Memory, Program
-from simulator.workload.visible import choose
+from simulator.workload.frameworks import FRAMEWORKS
+from simulator.workload.memory import AllocatorProgram, CardMemory, choose_cards
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +28,9 @@ def state(tmp_path: Path) -> State:
 
 def open_memory(
     state: State, framework: str = "none", *, context: int = 0, card: str = "0", **variables: str
-) -> Memory:
-    program = Program(FRAMEWORKS[framework], variables, context)
-    return Memory(state, state.find(card), 0, program)
+) -> CardMemory:
+    program = AllocatorProgram(FRAMEWORKS[framework], variables, context)
+    return CardMemory(state, state.find(card), 0, program)
 
 
 def test_the_context_is_outside_the_cap(state: State) -> None:
@@ -182,7 +181,9 @@ def test_the_list_can_be_chosen(state: State) -> None:
     """
     A process may be in the graphics list.
     """
-    Memory(state, state.find("0"), 0, Program(FRAMEWORKS["none"], {}, 0, Lists.GRAPHICS))
+    CardMemory(
+        state, state.find("0"), 0, AllocatorProgram(FRAMEWORKS["none"], {}, 0, Lists.GRAPHICS)
+    )
 
     assert Lists.GRAPHICS == state.cards[0].uses[0].lists
 
@@ -207,7 +208,7 @@ def test_the_cards_to_use(
     What is asked for counts, else the first visible card; a cut one is its first instance.
     """
     variables = {} if visible is None else {"NVIDIA_VISIBLE_DEVICES": visible}
-    places = choose(state, asked, variables)
+    places = choose_cards(state, asked, variables)
 
     assert expected == [(place.card, place.instance) for place in places]
 
@@ -218,7 +219,7 @@ def test_all_cards_can_be_used_at_once(tmp_path: Path) -> None:
     """
     state = State.create(tmp_path / "cards", "3xT4")
 
-    assert [0, 1, 2] == [place.card for place in choose(state, "all", {})]
+    assert [0, 1, 2] == [place.card for place in choose_cards(state, "all", {})]
 
 
 @pytest.mark.parametrize("visible", ["", "none", "void"])
@@ -227,7 +228,7 @@ def test_without_a_visible_card_it_is_said(state: State, visible: str) -> None:
     A container without a card is told so, and by what variable.
     """
     with pytest.raises(NoCardError, match="no CUDA-capable device is detected"):
-        choose(state, None, {"NVIDIA_VISIBLE_DEVICES": visible})
+        choose_cards(state, None, {"NVIDIA_VISIBLE_DEVICES": visible})
 
 
 def test_a_card_in_mig_mode_without_instances_is_no_card(state: State) -> None:
@@ -235,4 +236,4 @@ def test_a_card_in_mig_mode_without_instances_is_no_card(state: State) -> None:
     CUDA finds nothing on a card that waits to be cut.
     """
     with pytest.raises(NoCardError, match="has no instance to use"):
-        choose(state, "3", {})
+        choose_cards(state, "3", {})

@@ -11,11 +11,11 @@ import pytest
 from gpufence.quantity import GIB, MIB
 from simulator.nvml.state import State
 from simulator.workload.errors import OutOfMemoryError, StoppedError
-from simulator.workload.frameworks.table import FRAMEWORKS
-from simulator.workload.memory import Memory, Program
-from simulator.workload.run import Run, Surroundings
+from simulator.workload.frameworks import FRAMEWORKS
+from simulator.workload.memory import AllocatorProgram, CardMemory
+from simulator.workload.run import RunContext, ScriptRun
 from simulator.workload.script import read_script
-from simulator.workload.workers import Workers
+from simulator.workload.signals import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,10 +52,12 @@ class Stage:
         self.state = State.create(folder / "cards", "T4")
         self.pauses = FakePauses()
         self.lines: list[str] = []
-        self.memory = Memory(self.state, self.state.find("0"), 0, Program(FRAMEWORKS["none"], {}))
+        self.memory = CardMemory(
+            self.state, self.state.find("0"), 0, AllocatorProgram(FRAMEWORKS["none"], {})
+        )
         workers = Workers(self.lines.append)
-        around = Surroundings(self.pauses, workers, self.lines.append, patient=patient)
-        self.run = Run([self.memory], around)
+        around = RunContext(self.pauses, workers, self.lines.append, patient=patient)
+        self.run = ScriptRun([self.memory], around)
 
     def play(self, script: str) -> int:
         return self.run.follow(read_script(script))

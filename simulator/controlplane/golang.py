@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.controlplane.build.lock import exclusive
-from simulator.controlplane.build.recipe import Recipe, Version, parse_version
 from simulator.controlplane.errors import BuildError
+from simulator.controlplane.folders import exclusive
+from simulator.controlplane.recipe import Recipe, Version, parse_version
 from simulator.progress import Progress
 
 USUAL_PLACES = ("/usr/local/go/bin/go", "/usr/lib/go/bin/go")

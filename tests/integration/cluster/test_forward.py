@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.cluster import door
+from simulator.cluster import forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def opened(port: int) -> Iterator[int]:
         entrance: int = listening.getsockname()[1]
         process = subprocess.Popen(
             [
-                *(sys.executable, "-I", "-S", str(door.SCRIPT)),
+                *(sys.executable, "-I", "-S", str(forward.SCRIPT)),
                 *(str(listening.fileno()), LOOPBACK, str(port)),
             ],
             stdin=subprocess.PIPE,

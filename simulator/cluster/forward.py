@@ -1,11 +1,11 @@
 """
-Pass connections from a listening socket to an address: a door between two networks.
+Pass connections from a listening socket to an address, from one network into another.
 
-    python -I -S door.py LISTENING_DESCRIPTOR HOST PORT
+    python -I -S forward.py LISTENING_DESCRIPTOR HOST PORT
 
 A socket belongs to the network in which it was made, whoever uses it later. So a socket made
-outside a network namespace, handed to this program inside it, lets the outside in. The door closes
-when its standard input does, that is with whoever holds the other end.
+outside a network namespace, handed to this program inside it, lets the outside in. It ends when its
+standard input does, that is with whoever holds the other end.
 
 This file runs by itself, without the packages around it.
 """
@@ -29,16 +29,16 @@ async def pass_on(listening: socket.socket, host: str, port: int) -> None:
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Cancelled only when the door shuts. asyncio would complain of a task that ends so.
+        # Cancelled only at the end. asyncio would complain of a task that ends so.
         with suppress(asyncio.CancelledError):
-            await _lead(reader, writer, host, port)
+            await _connect(reader, writer, host, port)
 
     server = await asyncio.start_server(serve, sock=listening)
     async with server:
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
 
 
-async def _lead(
+async def _connect(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int
 ) -> None:
     try:
@@ -72,7 +72,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """
-    Open the door for as long as somebody holds our standard input.
+    Forward for as long as somebody holds our standard input.
     """
     descriptor, host, port = argv
     listening = socket.socket(fileno=int(descriptor))

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from simulator.controlplane import kubeconfig
-from simulator.controlplane.certificates import (
+from simulator.controlplane import identities
+from simulator.controlplane.identities import (
     ADMIN,
-    Authority,
-    Pair,
+    KeyPair,
+    SimulatedAuthority,
     User,
     node_user,
     write_secret,
 )
 
-SERVER = kubeconfig.Server("https://127.0.0.1:6443", b"authority")
+SERVER = identities.ServerIdentity("https://127.0.0.1:6443", b"authority")
 
 
-def subject(folder: Path, pair: Pair) -> dict[str, list[str]]:
+def subject(folder: Path, pair: KeyPair) -> dict[str, list[str]]:
     """
     Read the names in a certificate's subject.
     """
@@ -40,7 +40,7 @@ def test_certificate_names_user_and_group(tmp_path: Path) -> None:
     """
     The API server finds the user in the common name and the group in the organisation.
     """
-    names = subject(tmp_path, Authority().for_user(ADMIN))
+    names = subject(tmp_path, SimulatedAuthority().for_user(ADMIN))
 
     assert (["gpufence-admin"], ["system:masters"]) == (
         names["commonName"],
@@ -52,7 +52,7 @@ def test_user_without_group_is_in_none(tmp_path: Path) -> None:
     """
     A user who is in no group gets a certificate without an organisation of ours.
     """
-    names = subject(tmp_path, Authority().for_user(User("system:kube-scheduler")))
+    names = subject(tmp_path, SimulatedAuthority().for_user(User("system:kube-scheduler")))
 
     assert ["system:kube-scheduler"] == names["commonName"]
 
@@ -68,7 +68,7 @@ def test_certificate_and_key_belong_together(tmp_path: Path) -> None:
     """
     A certificate can be used with its key.
     """
-    pair = Authority().for_server()
+    pair = SimulatedAuthority().for_server()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(
         write_secret(tmp_path / "certificate", pair.certificate),
@@ -77,7 +77,7 @@ def test_certificate_and_key_belong_together(tmp_path: Path) -> None:
 
     with pytest.raises(ssl.SSLError, match="KEY_VALUES_MISMATCH"):
         context.load_cert_chain(
-            tmp_path / "certificate", write_secret(tmp_path / "key", Authority().pair.key)
+            tmp_path / "certificate", write_secret(tmp_path / "key", SimulatedAuthority().pair.key)
         )
 
 
@@ -94,7 +94,7 @@ def test_certificate_file_is_complete() -> None:
     """
     A kubeconfig for a certificate holds server, authority, certificate and key.
     """
-    document = json.loads(kubeconfig.with_certificate(SERVER, Pair(b"certificate", b"key")))
+    document = json.loads(identities.with_certificate(SERVER, KeyPair(b"certificate", b"key")))
     encoded = {
         name: base64.b64encode(name.encode()).decode()
         for name in ("authority", "certificate", "key")
@@ -130,6 +130,6 @@ def test_token_file_holds_the_token() -> None:
     """
     A kubeconfig for a token holds it instead of a certificate.
     """
-    document = json.loads(kubeconfig.with_token(SERVER, "abc"))
+    document = json.loads(identities.with_token(SERVER, "abc"))
 
     assert [{"name": "user", "user": {"token": "abc"}}] == document["users"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from simulator.controlplane.errors import BuildError
 
-SOURCES = Path(__file__).resolve().parent.parent / "go"
+SOURCES = Path(__file__).resolve().parent / "go"
 
 Version = tuple[int, int, int]
 

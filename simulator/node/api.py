@@ -5,22 +5,30 @@ What the node asks of the API server about its pods, with a kubelet's rights.
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kube import Client, NotFoundError, PatchType, core
-from simulator.node.environment import CONFIG_MAP, Reference
+from simulator.node.environment import CONFIG_MAP, SECRET, Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kube import JsonObject
-    from simulator.node.pod import Pod
+    from simulator.node.pod import NodePod
 
-_RESOURCES = {"ConfigMap": "configmaps", "Secret": "secrets"}
-_SECONDS = 5.0
+REQUEST_SECONDS = 5.0
+_RESOURCES = {CONFIG_MAP: "configmaps", SECRET: "secrets"}
 
 
-class Cluster:
+def timestamp(form: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
+    """
+    Return the time of day as Kubernetes writes it.
+    """
+    return datetime.now(UTC).strftime(form)
+
+
+class NodeApi:
     """
     One node's way to its pods.
     """
@@ -28,21 +36,21 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def report(self, pod: Pod, status: dict[str, object]) -> None:
+    def report(self, pod: NodePod, status: dict[str, object]) -> None:
         """
         Write a pod's status; a successor of the same name is refused by its uid.
         """
         path = core("namespaces", pod.namespace, "pods", pod.name, "status")
         body: JsonObject = {"metadata": {"uid": pod.uid}, "status": status}
-        self._client.patch(path, body, PatchType.STRATEGIC, timeout_seconds=_SECONDS)
+        self._client.patch(path, body, PatchType.STRATEGIC, timeout_seconds=REQUEST_SECONDS)
 
-    def remove(self, pod: Pod) -> None:
+    def remove(self, pod: NodePod) -> None:
         """
         Take a deleted pod, all of whose processes have ended, out of the API.
         """
         options: JsonObject = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
         path = core("namespaces", pod.namespace, "pods", pod.name)
-        self._client.delete(path, options, timeout_seconds=_SECONDS)
+        self._client.delete(path, options, timeout_seconds=REQUEST_SECONDS)
 
     def read(
         self, namespace: str, references: Iterable[Reference]
@@ -50,17 +58,15 @@ class Cluster:
         """
         Read ConfigMaps and Secrets; those that do not exist are left out.
         """
-        found: dict[Reference, dict[str, str]] = {}
+        objects: dict[Reference, dict[str, str]] = {}
         for reference in references:
             path = core("namespaces", namespace, _RESOURCES[reference.kind], reference.name)
             try:
-                answer = self._client.get(path, timeout_seconds=_SECONDS)
+                answer = self._client.get(path, timeout_seconds=REQUEST_SECONDS)
             except NotFoundError:
                 continue
             data: dict[str, str] = answer.get("data") or {}
-            found[reference] = (
-                data
-                if reference.kind == CONFIG_MAP
-                else {key: base64.b64decode(value).decode() for key, value in data.items()}
-            )
-        return found
+            if reference.kind == SECRET:
+                data = {key: base64.b64decode(value).decode() for key, value in data.items()}
+            objects[reference] = data
+        return objects

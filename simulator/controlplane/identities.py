@@ -1,17 +1,20 @@
 """
-The certificates of one control plane: made at its start, worthless after its end.
+Who is who in one control plane: certificates, made at its start and worthless after its end, and
+the kubeconfig files that carry them.
 
 Users are told apart as in a real cluster, by the client certificate: its common name is the user
-and its organisation the group.
+and its organisation the group. The files are JSON, which every reader of YAML reads, with all
+certificates inside, so that a file works from anywhere on the machine.
 """
 
+import base64
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
 
-from simulator.controlplane.ports import LOOPBACK
-from simulator.controlplane.programs import SERVICE_ADDRESS
+from simulator.controlplane.programs import LOOPBACK, SERVICE_ADDRESS
 
 # Without any name trustme writes an empty critical extension, and Go then refuses the certificate
 # ("unhandled critical extension"). The API server looks at the subject only.
@@ -49,7 +52,7 @@ def node_user(node: str) -> User:
 
 
 @dataclass(frozen=True)
-class Pair:
+class KeyPair:
     """
     A certificate and its key, both PEM.
     """
@@ -58,7 +61,7 @@ class Pair:
     key: bytes
 
 
-class Authority:
+class SimulatedAuthority:
     """
     The one authority that everything in this control plane trusts.
     """
@@ -69,28 +72,28 @@ class Authority:
         )
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> KeyPair:
         """
         The authority itself, for those who sign or verify with it.
         """
-        return Pair(
+        return KeyPair(
             self._authority.cert_pem.bytes(),
             self._authority.private_key_pem.bytes(),
         )
 
-    def for_server(self) -> Pair:
+    def for_server(self) -> KeyPair:
         """
         Certify whoever serves on loopback or, to pods, as the Service of the API server.
         """
         return self._issue(LOOPBACK, "localhost", *SERVICE_NAMES, user=None)
 
-    def for_user(self, user: User) -> Pair:
+    def for_user(self, user: User) -> KeyPair:
         """
         Certify a user towards the API server.
         """
         return self._issue(_UNUSED_NAME, user=user)
 
-    def _issue(self, *names: str, user: User | None) -> Pair:
+    def _issue(self, *names: str, user: User | None) -> KeyPair:
         leaf = self._authority.issue_cert(
             *names,
             common_name=user.name if user else None,
@@ -98,7 +101,7 @@ class Authority:
             key_type=trustme.KeyType.ECDSA,
         )
         chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
-        return Pair(chain, leaf.private_key_pem.bytes())
+        return KeyPair(chain, leaf.private_key_pem.bytes())
 
 
 def write_secret(path: Path, content: bytes) -> Path:
@@ -108,3 +111,50 @@ def write_secret(path: Path, content: bytes) -> Path:
     path.touch(mode=0o600)
     path.write_bytes(content)
     return path
+
+
+@dataclass(frozen=True)
+class ServerIdentity:
+    """
+    The API server as clients need to know it.
+    """
+
+    url: str
+    authority: bytes
+
+
+def with_certificate(server: ServerIdentity, pair: KeyPair) -> bytes:
+    """
+    Describe a user known by a client certificate.
+    """
+    return _document(
+        server,
+        {
+            "client-certificate-data": _base64(pair.certificate),
+            "client-key-data": _base64(pair.key),
+        },
+    )
+
+
+def with_token(server: ServerIdentity, token: str) -> bytes:
+    """
+    Describe a user known by a bearer token, such as a ServiceAccount.
+    """
+    return _document(server, {"token": token})
+
+
+def _document(server: ServerIdentity, user: dict[str, str]) -> bytes:
+    cluster = {"server": server.url, "certificate-authority-data": _base64(server.authority)}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "simulator", "cluster": cluster}],
+        "users": [{"name": "user", "user": user}],
+        "contexts": [{"name": "simulator", "context": {"cluster": "simulator", "user": "user"}}],
+        "current-context": "simulator",
+    }
+    return json.dumps(document, indent=2).encode()
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

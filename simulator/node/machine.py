@@ -1,0 +1,171 @@
+"""
+The machine that a node stands for: its cards, what it offers of them, and who gets which.
+
+Cards are shared as Aliyun's gpushare shares them. Its device plugin takes the card that its
+scheduler wrote down; where nothing was written, as under the plain kube-scheduler, a card is chosen
+here: the one with the most undeclared memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpufence import names
+from gpufence.cards import Card, Instance
+from gpufence.quantity import MIB, UNIT_BYTES, read_count
+from simulator.nvml.build import CURRENT, find_variant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from simulator.node.pod import NodeContainer, NodePod
+    from simulator.nvml.state import State
+
+HOSTNAME = "kubernetes.io/hostname"
+GPUSHARE_LABEL = "gpushare"
+GPU_PRESENT = "nvidia.com/gpu.present"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+GPUSHARE = "ALIYUN_COM_GPU_MEM"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMachine:
+    """
+    A node's name, address and cards; `unit` is that of `aliyun.com/gpu-mem`, GiB or MiB.
+    """
+
+    name: str
+    address: str
+    cards: tuple[Card, ...]
+    unit: str = "GiB"
+
+    @property
+    def whole_cards(self) -> tuple[Card, ...]:
+        """
+        The cards that can be shared: neither MIG instances nor cut into such.
+        """
+        cut = {card.mig.parent for card in self.cards if card.mig}
+        return tuple(card for card in self.cards if card.mig is None and card.uuid not in cut)
+
+    @property
+    def units_of_a_card(self) -> int:
+        """
+        The size of every card in units: the first one's, rounded down, as the device plugin has it.
+        """
+        return self.whole_cards[0].memory_bytes // UNIT_BYTES[self.unit]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """
+    A pod's card, None where it asked for none, and how much of it was declared.
+    """
+
+    card: Card | None = None
+    declared: int = 0
+
+
+def driver_version() -> str:
+    """
+    Return the version that the simulated library reports.
+    """
+    return find_variant(CURRENT).driver
+
+
+def cards_of(state: State) -> tuple[Card, ...]:
+    """
+    Describe the cards in the order of their indices, each followed by its MIG instances.
+    """
+    cards: list[Card] = []
+    for index, place in enumerate(state.indices):
+        card = state.cards[place]
+        cards.append(Card(card.uuid, index, card.name, card.memory, card.capability))
+        cards += [
+            Card(
+                uuid=one.uuid,
+                index=index,
+                model=card.name,
+                memory_bytes=one.memory,
+                compute_capability=card.capability,
+                mig=Instance(card.uuid, one.profile),
+            )
+            for one in card.instances
+        ]
+    return tuple(cards)
+
+
+def gpu_capacity(machine: GpuMachine) -> dict[str, str]:
+    """
+    Return the extended resources that gpushare's device plugin offers.
+    """
+    count = len(machine.whole_cards)
+    if not count:
+        return {}
+    return {
+        names.GPUSHARE_MEMORY: str(machine.units_of_a_card * count),
+        names.GPUSHARE_COUNT: str(count),
+    }
+
+
+def labels(machine: GpuMachine) -> dict[str, str]:
+    """
+    Return the node's labels: Kubernetes' own, gpushare's, and those of GPU feature discovery,
+    which describes all cards by the first.
+    """
+    own = {
+        HOSTNAME: machine.name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        GPUSHARE_LABEL: "true",
+    }
+    physical = [card for card in machine.cards if card.mig is None]
+    major, minor = physical[0].compute_capability or (0, 0)
+    return {
+        **own,
+        GPU_PRESENT: "true",
+        names.GFD_COUNT: str(len(physical)),
+        names.GFD_PRODUCT: physical[0].model.replace(" ", "-"),
+        names.GFD_MEMORY: str(physical[0].memory_bytes // MIB),
+        names.GFD_REPLICAS: "1",
+        names.GFD_SHARING: "none",
+        names.GFD_COMPUTE_MAJOR: str(major),
+        names.GFD_COMPUTE_MINOR: str(minor),
+    }
+
+
+def place(pod: NodePod, machine: GpuMachine, taken: Mapping[str, int]) -> Placement:
+    """
+    Choose the pod's card; `taken` is what other pods declared of each card, by UUID.
+    """
+    units = sum(_units(container) for container in pod.containers)
+    cards = machine.whole_cards
+    if not units or not cards:
+        return Placement()
+    index = pod.annotations.get(names.GPUSHARE_CARD_INDEX)
+    assigned = [card for card in cards if str(card.index) == index]
+    free = sorted(cards, key=lambda card: taken.get(card.uuid, 0) - card.memory_bytes)
+    return Placement((assigned or free)[0], units * UNIT_BYTES[machine.unit])
+
+
+def device_variables(
+    container: NodeContainer, card: Card | None, machine: GpuMachine
+) -> dict[str, str]:
+    """
+    Return what the device plugin puts into the container; nothing where it asked for no card.
+    """
+    if card is None or not _units(container):
+        return {}
+    units = container.limits[names.GPUSHARE_MEMORY]
+    alone = len(machine.whole_cards) == 1
+    return {
+        VISIBLE: card.uuid if alone else str(card.index),
+        f"{GPUSHARE}_IDX": str(card.index),
+        f"{GPUSHARE}_DEV": str(machine.units_of_a_card),
+        f"{GPUSHARE}_CONTAINER": units,
+        f"{GPUSHARE}_POD": units,  # the plugin's name lies: it sees one container at a time
+    }
+
+
+def _units(container: NodeContainer) -> int:
+    return read_count(container.limits.get(names.GPUSHARE_MEMORY, "0"), names.GPUSHARE_MEMORY)

@@ -67,11 +67,12 @@ class World:
     def __post_init__(self) -> None:
         self.memory = Memory(self.started_at)
         self.use: Observation | None = None
-        self.decision: Decision | None = None
+        self.decision: Decision
         self.acts: list[Act] = []
         self.leaving: dict[str, int] = {}
         self.pids: dict[tuple[str, str], int] = {}
         self.last_pid = 100
+        self.due: dict[int, list[Callable[[], None]]] = {}
 
     def add(self, pod: PodOnNode, used: int | None = 0, *, card: int = 0) -> None:
         """
@@ -86,6 +87,12 @@ class World:
 
     def change(self, name: str, **more: object) -> None:
         self.pods[name] = replace(self.pods[name], **more)  # type: ignore[arg-type] # any field
+
+    def at(self, second: int, do: Callable[..., None], *words: object, **more: object) -> None:
+        """
+        Have something done right before the look of that second.
+        """
+        self.due.setdefault(second, []).append(lambda: do(*words, **more))
 
     def restart(self, name: str) -> None:
         """
@@ -115,6 +122,8 @@ class World:
         Look once a second up to and without `until`; before each look the script has its say.
         """
         while self.now < until:
+            for do in self.due.pop(self.now, ()):
+                do()
             if script is not None:
                 script(self.now)
             self.tick()
@@ -158,7 +167,6 @@ class World:
         return attribute(sample_of_all, occupants, pods, self.use)
 
     def outcomes(self, name: str) -> list[Outcome]:
-        assert self.decision is not None
         return [item.outcome for item in self.decision.verdicts if item.pod.name == name]
 
     def outcome(self, name: str) -> Outcome:

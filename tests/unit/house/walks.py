@@ -109,6 +109,6 @@ def _verdict() -> Walk:
     world.free[0] = 0
     world.run(SECONDS_OVER)
     walk = walk_of(world.tick)
-    if world.decision is None or not any(item.over for item in world.decision.verdicts):
+    if not any(item.over for item in world.decision.verdicts):
         raise TypeError(f"the walk's own pod is not over its limit: {world.decision}")
     return walk

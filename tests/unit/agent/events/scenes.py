@@ -6,10 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.model.decision import (
-    Outcome,
-    Verdict,
-)
+from agent.model.decision import Outcome, Verdict
 from agent.model.use import CardUse, PodOnCard, ProcessUse
 from gpufence.quantity import GIB
 from tests.support.agent.builders import CARDS, memory, on_card, pod

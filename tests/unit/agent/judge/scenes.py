@@ -31,6 +31,19 @@ def settled(*pods: PodOnNode, used: int = WITHIN, policy: Policy | None = None) 
     return world
 
 
+def violating(
+    *pods: PodOnNode, used: int = OVER, free: int | None = None, policy: Policy | None = None
+) -> World:
+    """
+    Make a node on which pod `a` goes over its limit at second 0, with so much free on its card.
+    """
+    world = settled(*pods, policy=policy)
+    world.hold("a", used)
+    if free is not None:
+        world.free[0] = free
+    return world
+
+
 def violators(of: int, *namespaces: str) -> World:
     """
     Make a node of so many pods, the first of which, one in each namespace, go over their limits.

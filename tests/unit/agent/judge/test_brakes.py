@@ -11,21 +11,14 @@ from agent.model.policy import Policy
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import pod
 from tests.support.agent.world import Act, World
-from tests.unit.agent.judge.scenes import (
-    OVER,
-    WITHIN,
-    one_on_each_card,
-    settled,
-    violators,
-)
+from tests.unit.agent.judge.scenes import OVER, WITHIN, one_on_each_card, violating, violators
 
 
 def test_two_offenders() -> None:
     """
     The worse of two offenders goes first, the other once the first has left.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", OVER)
+    world = violating(pod("a"), pod("b"))
     world.hold("b", OVER + MIB)
 
     assert [Act(30, "b"), Act(35, "a")] == world.run(200)
@@ -35,15 +28,12 @@ def test_offender_that_its_owner_deleted_with_an_endless_grace() -> None:
     """
     A terminating pod holds up the next eviction on its card for 40 s, whose time stands still.
     """
-    world = settled(pod("a", grace_seconds=10**9), pod("b"))
-    world.hold("a", OVER)
+    world = violating(pod("a", grace_seconds=10**9), pod("b"))
     world.hold("b", OVER)
 
-    def script(second: int) -> None:
-        if second == 5:
-            world.change("a", terminating=True)
+    world.at(5, world.change, "a", terminating=True)
 
-    assert [Act(70, "b")] == world.run(200, script)
+    assert [Act(70, "b")] == world.run(200)
     assert Outcome.STUCK is world.outcome("a")
 
 
@@ -51,8 +41,7 @@ def test_neighbour_on_the_other_card_of_an_evicted_pod_waits() -> None:
     """
     Nobody else goes in the same pass on any card that the evicted pod will free.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", OVER + GIB)
+    world = violating(pod("a"), pod("b"), used=OVER + GIB)
     world.hold("a", WITHIN, card=1)
     world.hold("b", WITHIN)
     world.hold("b", OVER, card=1)
@@ -67,7 +56,6 @@ def test_half_the_node_violating() -> None:
     world = violators(5, "x", "y", "z")
 
     assert [] == world.run(200)
-    assert world.decision is not None
     assert Brake.SUSPENDED is world.decision.brake
 
 
@@ -88,11 +76,9 @@ def test_suspension_lifted() -> None:
     """
     world = violators(5, "x", "y", "z")
 
-    def script(second: int) -> None:
-        if second == 110:
-            world.hold("p2", WITHIN, card=2)
+    world.at(110, world.hold, "p2", WITHIN, card=2)
 
-    assert [Act(139, "p0"), Act(139, "p1")] == world.run(150, script)
+    assert [Act(139, "p0"), Act(139, "p1")] == world.run(150)
 
 
 def test_cap_of_a_namespace() -> None:
@@ -121,7 +107,6 @@ def test_reason_of_a_cap() -> None:
     """
     world = one_on_each_card(4)
     world.run(31)
-    assert world.decision is not None
     (kept,) = (item for item in world.decision.verdicts if item.pod.name == "p3")
 
     assert (Outcome.BRAKED, Brake.NAMESPACE_CAP) == (kept.outcome, kept.brake)
@@ -131,8 +116,7 @@ def test_api_server_out_of_reach() -> None:
     """
     While the pods are not known for certain nobody goes, and time stands still.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
 
     def script(second: int) -> None:
         world.reachable = not 20 < second <= 60
@@ -147,7 +131,6 @@ def test_reason_of_the_start() -> None:
     world = World(started_at=0, policy=Policy(grace_seconds=0, hold_seconds=0))
     world.add(pod(), OVER)
     world.run(59)
-    assert world.decision is not None
 
     assert Brake.START is world.decision.verdicts[0].brake
     assert [Act(60, "a")] == world.run(70)
@@ -157,8 +140,7 @@ def test_waiting_for_a_terminating_pod() -> None:
     """
     A pod behind a terminating one says why it waits, and the terminating one that it is going.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", OVER + GIB)
+    world = violating(pod("a"), pod("b"), used=OVER + GIB)
     world.hold("b", OVER)
     world.run(33)
 
@@ -170,8 +152,7 @@ def test_terminating_pod_that_holds_nothing() -> None:
     """
     A terminating pod that has given its memory back holds nobody up.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", 0)
+    world = violating(pod("a"), pod("b"), used=0)
     world.change("a", terminating=True)
     world.hold("b", OVER)
 
@@ -182,8 +163,7 @@ def test_queued() -> None:
     """
     Who is due together with a worse offender on the same card is queued.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", OVER)
+    world = violating(pod("a"), pod("b"))
     world.hold("b", OVER + MIB)
     world.run(31)
 

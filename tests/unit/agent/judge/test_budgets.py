@@ -11,27 +11,19 @@ from agent.model.policy import Budgets, Policy
 from gpufence.quantity import MIB
 from tests.support.agent.builders import pod
 from tests.support.agent.world import Act
-from tests.unit.agent.judge.scenes import (
-    OVER,
-    SLIGHTLY,
-    WITHIN,
-    settled,
-)
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled, violating
 
 
 def test_last_resort_kill() -> None:
     """
     Where the operator allows it, a pod that does not end has its processes killed.
     """
-    world = settled(policy=Policy(last_resort_kill=True))
-    world.hold("a", OVER)
+    world = violating(policy=Policy(last_resort_kill=True))
     world.leaves_after = 1000
 
-    def script(second: int) -> None:
-        if second == 5:
-            world.change("a", terminating=True)
+    world.at(5, world.change, "a", terminating=True)
 
-    assert [Act(45, "a", "kill"), Act(50, "a", "kill")] == world.run(60, script)
+    assert [Act(45, "a", "kill"), Act(50, "a", "kill")] == world.run(60)
 
 
 @pytest.mark.parametrize("budgets", Budgets)
@@ -39,8 +31,7 @@ def test_budget_refuses_on_a_card_with_room(budgets: Budgets) -> None:
     """
     A refused eviction is asked for again, each time after twice the wait, and never forced.
     """
-    world = settled(policy=Policy(budgets=budgets))
-    world.hold("a", OVER)
+    world = violating(policy=Policy(budgets=budgets))
     world.answer = Answer.BLOCKED
 
     expected = [Act(second, "a") for second in (30, 35, 45, 65, 105, 165, 225)]
@@ -51,9 +42,7 @@ def test_budget_refuses_on_a_short_card() -> None:
     """
     After three refusals on a short card the pod is deleted, whatever its budget says.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", SLIGHTLY)
-    world.free[0] = 100 * MIB
+    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=100 * MIB)
     world.answer = Answer.BLOCKED
 
     expected = [Act(3, "a"), Act(8, "a"), Act(18, "a"), Act(19, "a", "delete")]
@@ -64,9 +53,9 @@ def test_budget_is_respected_where_the_operator_says_so() -> None:
     """
     With the setting respect no refusal leads to a deletion.
     """
-    world = settled(pod("a"), pod("b"), policy=Policy(budgets=Budgets.RESPECT))
-    world.hold("a", SLIGHTLY)
-    world.free[0] = 100 * MIB
+    world = violating(
+        pod("a"), pod("b"), policy=Policy(budgets=Budgets.RESPECT), used=SLIGHTLY, free=100 * MIB
+    )
     world.answer = Answer.BLOCKED
 
     expected = [Act(second, "a") for second in (3, 8, 18, 38)]
@@ -77,15 +66,12 @@ def test_pod_gone() -> None:
     """
     A pod that is gone when it is to be evicted is not asked for again.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.answer = Answer.GONE
 
-    def script(second: int) -> None:
-        if second == 31:
-            world.remove("a")
+    world.at(31, world.remove, "a")
 
-    assert [Act(30, "a")] == world.run(200, script)
+    assert [Act(30, "a")] == world.run(200)
     assert {} == world.memory.offences
 
 
@@ -93,9 +79,7 @@ def test_failed_eviction_is_never_forced() -> None:
     """
     Only a budget's refusals count towards a deletion; other failures back off.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", SLIGHTLY)
-    world.free[0] = 0
+    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=0)
     world.answer = Answer.FAILED
 
     assert [Act(second, "a") for second in (3, 8, 18, 38)] == world.run(60)
@@ -105,8 +89,7 @@ def test_refusals_are_forgotten() -> None:
     """
     A pod that was within its limit for long enough is asked for at once when it is over again.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.answer = Answer.BLOCKED
 
     def script(second: int) -> None:
@@ -121,8 +104,7 @@ def test_accepted_eviction_that_nothing_follows() -> None:
     A pod that is not even terminating 40 s after its eviction was accepted is judged anew, as one
     evicted before.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.answer = Answer.ACCEPTED
     world.ignored = True
 
@@ -133,8 +115,7 @@ def test_stuck_pod_waits_for_brakes() -> None:
     """
     A kill waits for the brakes like any eviction.
     """
-    world = settled(policy=Policy(last_resort_kill=True))
-    world.hold("a", OVER)
+    world = violating(policy=Policy(last_resort_kill=True))
     world.change("a", terminating=True)
 
     def script(second: int) -> None:

@@ -15,19 +15,17 @@ from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
 from tests.support.agent.world import World
 from tests.support.builders import T4_BYTES
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled, violating
 
 UUID = CARDS[0].uuid
 
 
 def only(world: World) -> Verdict:
-    assert world.decision is not None
     (found,) = world.decision.verdicts
     return found
 
 
 def suspects(world: World) -> set[str]:
-    assert world.decision is not None
     return set(world.decision.suspects)
 
 
@@ -45,8 +43,7 @@ def test_suspect_until_nothing_is_counted() -> None:
     """
     The card of a pod over its limit is listed at once, and until its time has drained.
     """
-    world = settled()
-    world.hold("a", SLIGHTLY)
+    world = violating(used=SLIGHTLY)
     world.run(4)
     during = suspects(world)
     world.hold("a", WITHIN)
@@ -74,7 +71,6 @@ def test_overcommitted_card() -> None:
     """
     world = settled(pod("a", limit=8 * GIB), pod("b", limit=90 * GIB))
     world.run(1)
-    assert world.decision is not None
     found = world.decision.findings[UUID]
 
     assert (8 * GIB + T4_BYTES, True) == (found.committed_bytes, found.overcommitted)
@@ -88,7 +84,6 @@ def test_committed_without_memory_info() -> None:
     world = settled(pod("a", limit=90 * GIB))
     world.free[0] = None
     world.run(1)
-    assert world.decision is not None
 
     assert T4_BYTES == world.decision.findings[UUID].committed_bytes
 
@@ -117,8 +112,7 @@ def test_container_over_its_part() -> None:
     A container is over its part from the report margin on.
     """
     limits = {UUID: PodLimit(LIMIT, {"main": GIB})}
-    world = settled(pod("a", limits=limits))
-    world.hold("a", GIB + 64 * MIB)
+    world = violating(pod("a", limits=limits), used=GIB + 64 * MIB)
     world.run(1)
     at_most = only(world).containers_over
     world.hold("a", GIB + 65 * MIB)
@@ -132,8 +126,7 @@ def test_figures_of_a_verdict() -> None:
     """
     A verdict says for how long the pod has been over, by how much, and when it would be due.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.run(11)
     found = only(world)
 
@@ -164,11 +157,8 @@ def test_due_on_a_short_card() -> None:
     """
     On a short card a pod is due within seconds.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", SLIGHTLY)
-    world.free[0] = 0
+    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=0)
     world.run(2)
-    assert world.decision is not None
     found = world.decision.verdicts[0]
 
     assert (Outcome.HOLDING, 2.0, True) == (found.outcome, found.due_seconds, found.by_shortage)
@@ -178,8 +168,7 @@ def test_back_off() -> None:
     """
     A pod whose eviction was refused says when it is asked for again.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.run(30)
     refused_once = replace(world.memory.pods["uid-a"], refusals=Refusals(1, 0, 33.0))
     world.memory = replace(world.memory, pods={"uid-a": refused_once})

@@ -12,19 +12,14 @@ from agent.model.policy import EvictWhen, Policy
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, controller, pod
 from tests.support.agent.world import Act
-from tests.unit.agent.judge.scenes import (
-    OVER,
-    SLIGHTLY,
-    settled,
-)
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, settled, violating
 
 
 def test_job_pod() -> None:
     """
     A Job's pod goes in the way that counts against its backoffLimit.
     """
-    world = settled(pod(controller=controller("Job")))
-    world.hold("a", OVER)
+    world = violating(pod(controller=controller("Job")))
 
     assert [Act(30, "a", "evict-job")] == world.run(200)
 
@@ -33,8 +28,7 @@ def test_mirror_pod() -> None:
     """
     A mirror pod is never evicted, since its kubelet would start it again.
     """
-    world = settled(pod(exempt="it is a mirror pod", static_uid="0" * 32))
-    world.hold("a", OVER)
+    world = violating(pod(exempt="it is a mirror pod", static_uid="0" * 32))
 
     assert [] == world.run(200)
     assert Outcome.EXEMPT is world.outcome("a")
@@ -44,8 +38,7 @@ def test_uninjected_on_a_card_with_room() -> None:
     """
     A pod that the webhook never saw stays as long as nobody is hurt.
     """
-    world = settled(pod("a", injected=False), pod("b"))
-    world.hold("a", OVER)
+    world = violating(pod("a", injected=False), pod("b"))
 
     assert [] == world.run(200)
     assert Outcome.UNINJECTED is world.outcome("a")
@@ -59,9 +52,7 @@ def test_uninjected_on_a_short_card(free: int, expected: list[Act]) -> None:
     """
     A pod that the webhook never saw goes only where what it holds too much would end the shortage.
     """
-    world = settled(pod("a", injected=False), pod("b"))
-    world.hold("a", OVER)
-    world.free[0] = free
+    world = violating(pod("a", injected=False), pod("b"), free=free)
 
     assert expected == world.run(200)
 
@@ -70,8 +61,7 @@ def test_undeclared() -> None:
     """
     A pod without a limit is said to be so, and stays.
     """
-    world = settled(pod(limit=None, undeclared="no container asks for GPU memory"))
-    world.hold("a", 14 * GIB)
+    world = violating(pod(limit=None, undeclared="no container asks for GPU memory"), used=14 * GIB)
 
     assert [] == world.run(200)
     assert Outcome.UNDECLARED is world.outcome("a")
@@ -82,11 +72,9 @@ def test_container_over_its_part_in_a_pod_within_its_limit() -> None:
     A container over its part is named, and its pod stays.
     """
     limits = {CARDS[0].uuid: PodLimit(LIMIT, {"main": GIB, "aside": 2 * GIB})}
-    world = settled(pod("a", "main", "aside", limits=limits))
-    world.hold("a", 2 * GIB)
+    world = violating(pod("a", "main", "aside", limits=limits), used=2 * GIB)
 
     assert [] == world.run(200)
-    assert world.decision is not None
     assert ["main"] == [item.container for item in world.decision.verdicts[0].containers_over]
 
 
@@ -94,8 +82,7 @@ def test_containers_add_up() -> None:
     """
     Containers that exceed the pod's limit only together make it go.
     """
-    world = settled(pod("a", "main", "aside"))
-    world.hold("a", 2 * GIB)
+    world = violating(pod("a", "main", "aside"), used=2 * GIB)
     world.hold("a", 2 * GIB, container="aside")
 
     assert [Act(31, "a")] == world.run(200)
@@ -105,8 +92,7 @@ def test_several_cards() -> None:
     """
     A limit holds for each card by itself: twice the limit on two cards is within it.
     """
-    world = settled()
-    world.hold("a", LIMIT)
+    world = violating(used=LIMIT)
     world.hold("a", LIMIT, card=1)
 
     assert [] == world.run(200)
@@ -116,8 +102,7 @@ def test_over_on_two_cards() -> None:
     """
     A pod over its limit on two cards is evicted once.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.hold("a", OVER + GIB, card=1)
 
     assert [Act(30, "a")] == world.run(60)
@@ -127,8 +112,7 @@ def test_shared_pid_on_two_cards() -> None:
     """
     One process on two cards counts on each for what it holds there.
     """
-    world = settled()
-    world.hold("a", 2 * GIB)
+    world = violating(used=2 * GIB)
     world.hold("a", 2 * GIB, card=1)
 
     assert [] == world.run(200)
@@ -143,7 +127,6 @@ def test_gpu_process_of_no_pod() -> None:
     world.strangers[9] = (0, 13 * GIB)
 
     assert [] == world.run(30)
-    assert world.decision is not None
     assert world.decision.findings[CARDS[0].uuid].unattributed_bytes is None
     assert [] == world.run(31)
     assert 13 * GIB == world.decision.findings[CARDS[0].uuid].unattributed_bytes
@@ -153,8 +136,7 @@ def test_stranger_does_not_make_a_card_short() -> None:
     """
     A process of no pod is no neighbour: it may be the pod's own, unrecognised.
     """
-    world = settled()
-    world.hold("a", SLIGHTLY)
+    world = violating(used=SLIGHTLY)
     world.strangers[9] = (0, 12 * GIB)
 
     assert [] == world.run(200)
@@ -177,9 +159,7 @@ def test_one_tenant_alone_on_a_full_card() -> None:
     """
     A pod alone on a full card takes nothing from anybody: the short margin is not for it.
     """
-    world = settled(pod(limit=14 * GIB))
-    world.hold("a", 14 * GIB + 200 * MIB)
-    world.free[0] = 0
+    world = violating(pod(limit=14 * GIB), used=14 * GIB + 200 * MIB, free=0)
 
     assert [] == world.run(200)
     assert Outcome.TOLERATED is world.outcome("a")
@@ -189,8 +169,7 @@ def test_evict_when_short() -> None:
     """
     With evict-when=short a pod over its limit stays until its neighbours run short.
     """
-    world = settled(pod("a"), pod("b"), policy=Policy(evict_when=EvictWhen.SHORT))
-    world.hold("a", OVER)
+    world = violating(pod("a"), pod("b"), policy=Policy(evict_when=EvictWhen.SHORT))
 
     def script(second: int) -> None:
         if second == 100:
@@ -203,9 +182,7 @@ def test_shortage_unknown() -> None:
     """
     A card that does not say how much is free is not short.
     """
-    world = settled(pod("a", injected=False), pod("b"))
-    world.hold("a", OVER)
-    world.free[0] = None
+    world = violating(pod("a", injected=False), pod("b"), free=None)
 
     assert [] == world.run(80)
 
@@ -214,22 +191,17 @@ def test_next_pod_of_an_evicted_owner() -> None:
     """
     The pod that takes an evicted one's place goes after its grace and a minute.
     """
-    world = settled(pod(controller=controller()))
-    world.hold("a", OVER)
+    world = violating(pod(controller=controller()))
+    world.at(40, world.add, pod("b", controller=controller()), OVER)
 
-    def script(second: int) -> None:
-        if second == 40:
-            world.add(pod("b", controller=controller()), OVER)
-
-    assert [Act(30, "a"), Act(220, "b")] == world.run(230, script)
+    assert [Act(30, "a"), Act(220, "b")] == world.run(230)
 
 
 def test_mps_card() -> None:
     """
     On a card with MPS clients nobody goes.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.mps = {0}
 
     assert [] == world.run(60)
@@ -240,8 +212,7 @@ def test_implied_limit() -> None:
     """
     A limit that is only implied is reported and not enforced.
     """
-    world = settled(pod(enforced=False))
-    world.hold("a", OVER)
+    world = violating(pod(enforced=False))
 
     assert [] == world.run(60)
     assert Outcome.NOT_ENFORCED is world.outcome("a")

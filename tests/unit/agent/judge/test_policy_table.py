@@ -69,7 +69,7 @@ from kube.errors import Failure
 from tests.support.agent.builders import CARDS, container_id, pod
 from tests.support.agent.world import Act
 from tests.support.builders import pod as raw_pod
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, violating
 
 if TYPE_CHECKING:
     from agent.model.pod import PodOnNode
@@ -138,8 +138,7 @@ def test_namespace_default_lowered_under_a_running_pod() -> None:
     A namespace's memory counts when a pod is created: lowering it later changes no running pod.
     """
     own = {names.MEMORY: "3Gi"}
-    world = settled(read(own, memory="3Gi"))
-    world.hold("a", 2 * GIB)
+    world = violating(read(own, memory="3Gi"), used=2 * GIB)
 
     def script(second: int) -> None:
         if second == 50:
@@ -154,8 +153,7 @@ def test_namespace_ceiling_lowered_under_a_running_pod() -> None:
     A ceiling that falls below what a pod holds starts the time from zero: the hold later it goes.
     """
     own = {names.MEMORY: "3Gi"}
-    world = settled(read(own, max_memory="3Gi"))
-    world.hold("a", 2 * GIB)
+    world = violating(read(own, max_memory="3Gi"), used=2 * GIB)
 
     def script(second: int) -> None:
         if second == 50:
@@ -168,8 +166,7 @@ def test_shared_pid_over_on_one_of_its_two_cards() -> None:
     """
     A process on two cards makes its pod go for the card where that is over its limit, and once.
     """
-    world = settled()
-    world.hold("a", WITHIN)
+    world = violating(used=WITHIN)
     world.hold("a", OVER, card=1)
 
     # On the second card it has been in one list alone by then.
@@ -181,8 +178,7 @@ def test_neighbour_of_another_mode_holding_more(mode: Mode | None) -> None:
     """
     A worse offender whose namespace does not evict neither goes nor keeps another from going.
     """
-    world = settled(pod("a"), pod("other", namespace="team-b", mode=mode))
-    world.hold("a", OVER)
+    world = violating(pod("a"), pod("other", namespace="team-b", mode=mode))
     world.hold("other", OVER + GIB)
 
     assert [Act(30, "a")] == world.run(300)
@@ -194,9 +190,7 @@ def test_two_budgets_that_refuse_with_an_error_of_the_server() -> None:
     """
     message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
     failure = Failure("POST eviction", 500, "InternalError", message)
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", SLIGHTLY)
-    world.free[0] = 100 * MIB
+    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=100 * MIB)
     world.answer = read_refusal(ServerError(failure)).answer
 
     expected = [Act(3, "a"), Act(8, "a"), Act(18, "a"), Act(19, "a", "delete")]
@@ -207,8 +201,7 @@ def test_another_pod_under_the_name_when_the_eviction_arrives() -> None:
     """
     Where the API server finds another uid nothing is held against the pod that has the name now.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.answer = Answer.REPLACED
 
     def script(second: int) -> None:

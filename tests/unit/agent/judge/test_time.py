@@ -15,19 +15,14 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, pod
 from tests.support.agent.world import Act, World
-from tests.unit.agent.judge.scenes import (
-    OVER,
-    WITHIN,
-    settled,
-)
+from tests.unit.agent.judge.scenes import OVER, WITHIN, settled, violating
 
 
 def test_over_for_the_hold() -> None:
     """
     A pod over its limit from second 0 on goes at second 30.
     """
-    world = settled(pod("a"), pod("b"))
-    world.hold("a", OVER)
+    world = violating(pod("a"), pod("b"))
 
     assert [Act(30, "a")] == world.run(200)
 
@@ -91,15 +86,11 @@ def test_uid_changed_under_the_same_name() -> None:
     """
     A pod that replaces another under its name starts from zero.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
+    world.at(20, world.change, "a", uid="uid-next")
+    world.at(20, world.restart, "a")
 
-    def script(second: int) -> None:
-        if second == 20:
-            world.change("a", uid="uid-next")
-            world.restart("a")
-
-    assert [Act(170, "a")] == world.run(300, script)
+    assert [Act(170, "a")] == world.run(300)
 
 
 @pytest.mark.parametrize(("short", "expected"), [(False, [Act(150, "a")]), (True, [Act(63, "a")])])
@@ -119,8 +110,7 @@ def test_agent_restarted_in_the_middle_of_a_violation() -> None:
     """
     What an agent forgets by restarting is to the pod's favour.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
 
     def script(second: int) -> None:
         if second == 20:
@@ -134,8 +124,7 @@ def test_mode_raised_while_over() -> None:
     """
     A rise in mode starts every count of time from zero, the grace included.
     """
-    world = settled(pod(mode=Mode.CAP))
-    world.hold("a", OVER)
+    world = violating(pod(mode=Mode.CAP))
 
     def script(second: int) -> None:
         if second == 100:
@@ -150,8 +139,7 @@ def test_lower_modes_say_who_would_go(mode: Mode) -> None:
     """
     Below evict nobody goes, and from second 30 on it is known who would.
     """
-    world = settled(pod(mode=mode))
-    world.hold("a", OVER)
+    world = violating(pod(mode=mode))
 
     assert [] == world.run(30)
     assert Outcome.HOLDING is world.outcome("a")
@@ -163,22 +151,17 @@ def test_kill_switch_in_the_middle_of_a_violation() -> None:
     """
     Lowering the mode stops an eviction that is a second away.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
+    world.at(30, world.change, "a", mode=Mode.CAP)
 
-    def script(second: int) -> None:
-        if second == 30:
-            world.change("a", mode=Mode.CAP)
-
-    assert [] == world.run(200, script)
+    assert [] == world.run(200)
 
 
 def test_namespace_word_lowered_under_running_pods() -> None:
     """
     A limit that falls below what a pod holds starts the time from zero.
     """
-    world = settled()
-    world.hold("a", 2 * GIB)
+    world = violating(used=2 * GIB)
 
     def script(second: int) -> None:
         if second == 50:
@@ -192,22 +175,17 @@ def test_limit_lowered_while_over() -> None:
     """
     Time over the old limit is not time over the new one.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
+    world.at(20, world.change, "a", limits={item.uuid: PodLimit(GIB) for item in CARDS})
 
-    def script(second: int) -> None:
-        if second == 20:
-            world.change("a", limits={item.uuid: PodLimit(GIB) for item in CARDS})
-
-    assert [Act(50, "a")] == world.run(200, script)
+    assert [Act(50, "a")] == world.run(200)
 
 
 def test_missing_samples_freeze() -> None:
     """
     Seconds that nobody saw count neither way: ten of them, and the one before, come on top.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
 
     def script(second: int) -> None:
         world.unlisted = {0} if 10 <= second < 20 else set()
@@ -220,14 +198,10 @@ def test_unknown_use_never_acts() -> None:
     """
     A pod whose use is unknown stays, however long it has been over before.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
+    world.at(30, world.hold, "a", None)
 
-    def script(second: int) -> None:
-        if second == 30:
-            world.hold("a", None)
-
-    assert [] == world.run(80, script)
+    assert [] == world.run(80)
     assert Outcome.UNKNOWN is world.outcome("a")
 
 
@@ -235,8 +209,7 @@ def test_tick_that_comes_late() -> None:
     """
     A gap of more than three intervals between two samples does not count.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.run(10)
     world.now += 4
 
@@ -247,8 +220,7 @@ def test_list_that_is_not_renewed() -> None:
     """
     A list judged once is no evidence again: the pod waits for the next one.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.run(30)
     world.renewed = False
     world.run(31)
@@ -261,15 +233,11 @@ def test_process_replaced_in_the_middle() -> None:
     """
     A new process is not held against its pod until a second list confirms it.
     """
-    world = settled()
-    world.hold("a", OVER)
-
-    def script(second: int) -> None:
-        if second == 20:
-            world.restart("a")
+    world = violating()
+    world.at(20, world.restart, "a")
 
     # 20 s by second 20, unconfirmed there; over again from 21 on.
-    assert [Act(31, "a")] == world.run(60, script)
+    assert [Act(31, "a")] == world.run(60)
 
 
 def test_unconfirmed() -> None:
@@ -288,8 +256,7 @@ def test_memory_freed_for_a_moment() -> None:
     """
     A pod that lets go for 2 s loses one second, not all of them.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
 
     def script(second: int) -> None:
         if second == 20:
@@ -305,8 +272,7 @@ def test_mode_lowered_keeps_the_time() -> None:
     """
     Lowering the mode resets nothing: who was over stays known as such.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.run(20)
     world.change("a", mode=Mode.OBSERVE)
     world.run(31)
@@ -318,8 +284,7 @@ def test_limit_raised() -> None:
     """
     A limit raised above what a pod holds ends the violation.
     """
-    world = settled()
-    world.hold("a", OVER)
+    world = violating()
     world.run(20)
     raised = replace(world.pods["a"].limits[CARDS[0].uuid], limit_bytes=2 * LIMIT)
     world.change("a", limits={CARDS[0].uuid: raised})

@@ -12,15 +12,7 @@ import pytest
 from agent.nvml.faults import Code
 from agent.nvml.protocol import Counted, Failure, Opened, Question
 from agent.nvml.session import MOST_STUCK
-from tests.support.agent.nvml import (
-    COUNT,
-    CRASH,
-    HANG,
-    OPEN,
-    ask,
-    look,
-    looked,
-)
+from tests.support.agent.nvml import COUNT, CRASH, HANG, OPEN, ask, look, looked
 
 if TYPE_CHECKING:
     from agent.nvml.session import Session

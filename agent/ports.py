@@ -46,7 +46,7 @@ class Processes(Protocol):
     def look(self, pid: int) -> Occupant | None: ...
 
 
-class Cluster(Protocol):
+class ClusterPort(Protocol):
     """
     The API server, as far as this node may ask it; `agent.cluster` is the real thing.
 

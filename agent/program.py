@@ -18,7 +18,7 @@ from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.health import trouble_of_container, trouble_of_loop
 from agent.kill import LastResort
-from agent.loop import Loop, Ports, Rules, Ticker, Worker
+from agent.loop import Loop, Ports, Rules, TickThread, Worker
 from agent.metrics import page
 from agent.model.state import About
 from agent.nvml.sampler import Sampler
@@ -100,7 +100,9 @@ class Program:
             unmeasured_seconds=settings.unmeasured_seconds,
         )
         self._loop = Loop(ports, rules, self._worker)
-        self._ticker = Ticker(self._loop.tick, self._cards.close, policy.interval_seconds, boottime)
+        self._ticker = TickThread(
+            self._loop.tick, self._cards.close, policy.interval_seconds, boottime
+        )
         self._about = About(
             node=settings.node,
             version=version(),

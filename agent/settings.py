@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from agent.events import Damping
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from agent.nvml.settings import SamplerSettings
 from gpufence import names
 from gpufence.dialects import Units
@@ -116,7 +116,9 @@ class AgentSettings:
             most=3600,
         ),
     )
-    policy: Policy = field(default_factory=Policy, metadata=part("Who has to go, and when"))
+    policy: EvictionPolicy = field(
+        default_factory=EvictionPolicy, metadata=part("Who has to go, and when")
+    )
     damping: Damping = field(default_factory=Damping, metadata=part("What is said about it"))
     sampler: SamplerSettings = field(
         default_factory=SamplerSettings, metadata=part("How the cards are measured")

@@ -1,5 +1,5 @@
 """
-The real cluster behind `agent.ports.Cluster`.
+The real cluster behind `agent.ports.ClusterPort`.
 """
 
 from __future__ import annotations

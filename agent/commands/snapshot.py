@@ -16,7 +16,7 @@ from agent.commands import UNKNOWN, mebibytes, table
 from agent.judge import judge
 from agent.model.memory import Memory
 from agent.model.pod import PodOnNode, pods_on_node
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from agent.model.state import About, AgentState, TickResult
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _WHOLE = 0.9
 _SHORT_ID = 12
-_NO_PAUSE = Policy(start_pause_seconds=0.0)
+_NO_PAUSE = EvictionPolicy(start_pause_seconds=0.0)
 _CARD_HEAD = ("CARD", "UUID", "MODEL", "TOTAL", "USED", "FREE", "RESERVED")
 _PROCESS_HEAD = ("CARD", "PID", "USED", "NAMESPACE", "POD", "CONTAINER", "COMMAND")
 _NAME_PARTS = 3

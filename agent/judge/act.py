@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from agent.model.decision import ActResult, Verdict
     from agent.model.memory import Memory
     from agent.model.pod import PodOnNode
-    from agent.model.policy import Policy
+    from agent.model.policy import EvictionPolicy
     from agent.model.use import Observation
 
 
-def objection(verdict: Verdict, observation: Observation, policy: Policy, now: float) -> str:
+def objection(
+    verdict: Verdict, observation: Observation, policy: EvictionPolicy, now: float
+) -> str:
     """
     Return why an act must not be carried out after all; nothing if it must.
 
@@ -51,7 +53,7 @@ def objection_of_pod(pod: PodOnNode, verdict: Verdict) -> str:
 
 
 def settle(
-    memory: Memory, verdict: Verdict, result: ActResult, policy: Policy, now: float
+    memory: Memory, verdict: Verdict, result: ActResult, policy: EvictionPolicy, now: float
 ) -> Memory:
     """
     Remember the answer to one act.
@@ -80,7 +82,7 @@ def settle(
 
 
 def _of_use(
-    pod: PodOnNode, verdict: Verdict, observation: Observation, policy: Policy, now: float
+    pod: PodOnNode, verdict: Verdict, observation: Observation, policy: EvictionPolicy, now: float
 ) -> str:
     card = observation.cards.get(verdict.uuid)
     if card is None or card.listed_at is None or now - card.listed_at > policy.gap_seconds:
@@ -95,7 +97,7 @@ def _of_use(
     return "" if use.evict_over else "it is not over its limit any more"
 
 
-def _accepted(memory: Memory, verdict: Verdict, policy: Policy, now: float) -> Memory:
+def _accepted(memory: Memory, verdict: Verdict, policy: EvictionPolicy, now: float) -> Memory:
     pod = verdict.pod
     evicted = (*recent(memory.evicted, now), Evicted(now, pod.namespace))
     if verdict.action is Action.KILL:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent.model.decision import Verdict
     from agent.model.memory import Memory
     from agent.model.pod import PodsOnNode
-    from agent.model.policy import Policy
+    from agent.model.policy import EvictionPolicy
     from agent.model.use import CardUse, Observation, PodOnCard
 
 MINUTE = 60.0
@@ -34,7 +34,7 @@ class Tick:
     """
 
     now: float
-    policy: Policy
+    policy: EvictionPolicy
     memory: Memory
     renewed: frozenset[str]
     terminating: Mapping[str, float]
@@ -47,7 +47,7 @@ def tick_of(
     observation: Observation,
     uses: Sequence[PodOnCard],
     memory: Memory,
-    policy: Policy,
+    policy: EvictionPolicy,
     now: float,
     outstanding: Sequence[Verdict] = (),
 ) -> Tick:
@@ -133,7 +133,7 @@ def recent(evicted: Iterable[Evicted], now: float) -> tuple[Evicted, ...]:
     return tuple(item for item in evicted if now - item.at < MINUTE)
 
 
-def _too_many_at_once(uses: Sequence[PodOnCard], policy: Policy) -> bool:
+def _too_many_at_once(uses: Sequence[PodOnCard], policy: EvictionPolicy) -> bool:
     """
     Return whether more than half of the fenced pods that hold memory are over their limits, pods of
     several namespaces among them: then rather our limits are wrong than all of them.
@@ -146,7 +146,7 @@ def _too_many_at_once(uses: Sequence[PodOnCard], policy: Policy) -> bool:
 
 
 def _terminating_since(
-    before: Mapping[str, float], pods: PodsOnNode, now: float, policy: Policy
+    before: Mapping[str, float], pods: PodsOnNode, now: float, policy: EvictionPolicy
 ) -> dict[str, float]:
     """
     Return since when which pod is on its way out.
@@ -178,7 +178,7 @@ def _holds_up(card: CardUse, pod_uid: str, tick: Tick) -> bool:
     )
 
 
-def _cap_brake(evicted: Sequence[Evicted], namespace: str, policy: Policy) -> Brake | None:
+def _cap_brake(evicted: Sequence[Evicted], namespace: str, policy: EvictionPolicy) -> Brake | None:
     """
     Return whether the node or the namespace has had its evictions of the minute.
     """

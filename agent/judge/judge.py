@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from agent.judge.brakes import Tick
     from agent.model.memory import Watch
     from agent.model.pod import PodOnNode
-    from agent.model.policy import Policy
+    from agent.model.policy import EvictionPolicy
     from agent.model.use import Observation
 
 
 def judge(
     observation: Observation,
     memory: Memory,
-    policy: Policy,
+    policy: EvictionPolicy,
     now: float,
     outstanding: Sequence[Verdict] = (),
 ) -> tuple[Decision, Memory]:
@@ -76,7 +76,9 @@ def judge(
     )
 
 
-def _uses(observation: Observation, memory: Memory, policy: Policy) -> dict[str, list[PodOnCard]]:
+def _uses(
+    observation: Observation, memory: Memory, policy: EvictionPolicy
+) -> dict[str, list[PodOnCard]]:
     """
     Return what each fenced pod holds, by card, and how that stands against its limit.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent.judge.brakes import Tick
     from agent.model.memory import Lineage
     from agent.model.pod import PodOnNode
-    from agent.model.policy import Policy
+    from agent.model.policy import EvictionPolicy
     from agent.model.use import CardUse, PodOnCard
 
 MOST_REMEMBERED: Final = 1024
@@ -82,7 +82,7 @@ def hold_seconds(pod: PodOnNode, tick: Tick) -> float:
 
 
 def offended(
-    offences: Mapping[Lineage, Offence], lineage: Lineage, now: float, policy: Policy
+    offences: Mapping[Lineage, Offence], lineage: Lineage, now: float, policy: EvictionPolicy
 ) -> dict[Lineage, Offence]:
     """
     Remember one more eviction, forgetting those too old to matter.
@@ -99,7 +99,12 @@ def offended(
 
 
 def refused(
-    before: Refusals, now: float, policy: Policy, *, by_budget_while_short: bool, after: float = 0.0
+    before: Refusals,
+    now: float,
+    policy: EvictionPolicy,
+    *,
+    by_budget_while_short: bool,
+    after: float = 0.0,
 ) -> Refusals:
     """
     Count a refusal and wait for twice as long as after the one before, or for `after` seconds if
@@ -177,7 +182,7 @@ def _now(verdict: Verdict, use: PodOnCard, tick: Tick) -> Verdict:
     return verdict._replace(outcome=Outcome.EVICT, action=_way_out(use, tick.policy))
 
 
-def _way_out(use: PodOnCard, policy: Policy) -> Action:
+def _way_out(use: PodOnCard, policy: EvictionPolicy) -> Action:
     """
     Choose how a pod is made to go.
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from agent.judge.brakes import Tick
     from agent.model.memory import Bucket
     from agent.model.pod import PodsOnNode
-    from agent.model.policy import Policy
+    from agent.model.policy import EvictionPolicy
     from agent.model.use import CardUse, PodOnCard
 
 
-def standing(use: PodOnCard, card: CardUse, policy: Policy) -> PodOnCard:
+def standing(use: PodOnCard, card: CardUse, policy: EvictionPolicy) -> PodOnCard:
     """
     Fill in which thresholds a pod is over. A shortage matters only above the limit.
     """
@@ -35,7 +35,7 @@ def standing(use: PodOnCard, card: CardUse, policy: Policy) -> PodOnCard:
     )
 
 
-def is_short(card: CardUse, pod_uid: str, policy: Policy) -> bool | None:
+def is_short(card: CardUse, pod_uid: str, policy: EvictionPolicy) -> bool | None:
     """
     Return whether a card is short of memory at another pod's cost: nearly nothing is free, and not
     all of it is this pod's own doing to itself. None where the card does not say.
@@ -49,7 +49,7 @@ def is_short(card: CardUse, pod_uid: str, policy: Policy) -> bool | None:
     return any(use.counted_bytes for uid, use in card.pods.items() if uid != pod_uid)
 
 
-def may_go_for_shortage(use: PodOnCard, card: CardUse, policy: Policy) -> bool:
+def may_go_for_shortage(use: PodOnCard, card: CardUse, policy: EvictionPolicy) -> bool:
     """
     Return whether a pod may go for a shortage: one that the webhook never saw was told nothing, and
     goes only where giving its excess back ends the shortage.
@@ -60,7 +60,7 @@ def may_go_for_shortage(use: PodOnCard, card: CardUse, policy: Policy) -> bool:
     return free is not None and free + use.excess_bytes >= policy.short_floor_bytes
 
 
-def containers_over(use: PodOnCard, policy: Policy) -> tuple[ContainerExcess, ...]:
+def containers_over(use: PodOnCard, policy: EvictionPolicy) -> tuple[ContainerExcess, ...]:
     """
     Name the containers over their part of the pod's limit: an event, never an eviction.
     """
@@ -75,7 +75,7 @@ def containers_over(use: PodOnCard, policy: Policy) -> tuple[ContainerExcess, ..
     )
 
 
-def ineffective_caps(use: PodOnCard, policy: Policy) -> tuple[Ineffective, ...]:
+def ineffective_caps(use: PodOnCard, policy: EvictionPolicy) -> tuple[Ineffective, ...]:
     """
     Name the processes above what their framework was told, its context and some slack.
     """
@@ -110,7 +110,7 @@ def unattributed(past: Bucket, card: CardUse, tick: Tick) -> Bucket:
     return pour(past, Pour(card.listed_at, hold, gap_seconds=hold), over=over)
 
 
-def finding(card: CardUse, bucket: Bucket, pods: PodsOnNode, policy: Policy) -> CardFinding:
+def finding(card: CardUse, bucket: Bucket, pods: PodsOnNode, policy: EvictionPolicy) -> CardFinding:
     """
     Sum up a card: the limits of the pods on it, none counted as more than the card.
     """

@@ -14,7 +14,7 @@ from agent.model.memory import EMPTY, NO_WATCH, Bucket, Watch
 
 if TYPE_CHECKING:
     from agent.judge.brakes import Tick
-    from agent.model.policy import Policy
+    from agent.model.policy import EvictionPolicy
     from agent.model.use import CardUse, PodOnCard
 
 _DRAIN = 0.5
@@ -70,7 +70,7 @@ def is_due(bucket: Bucket, hold_seconds: float) -> bool:
     return bucket.over is True and bucket.level_seconds >= hold_seconds - _JITTER_SECONDS
 
 
-def in_start_pause(started_at: float, at: float, policy: Policy) -> bool:
+def in_start_pause(started_at: float, at: float, policy: EvictionPolicy) -> bool:
     return at < started_at + policy.start_pause_seconds
 
 

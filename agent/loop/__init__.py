@@ -3,7 +3,7 @@ The agent's deciding half set in motion: when to look, what to publish, and who 
 """
 
 from agent.loop.loop import Loop, Ports, Rules
-from agent.loop.ticker import Ticker
+from agent.loop.ticker import TickThread
 from agent.loop.worker import Worker
 
-__all__ = ["Loop", "Ports", "Rules", "Ticker", "Worker"]
+__all__ = ["Loop", "Ports", "Rules", "TickThread", "Worker"]

@@ -21,7 +21,7 @@ from agent.judge import judge, objection, settle
 from agent.loop.owners import entered, evicted
 from agent.model.decision import Answer
 from agent.model.memory import Memory
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from agent.model.state import (
     NO_LEDGER,
     AgentState,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agent.model.sample import Sample
     from agent.model.state import UseKey
     from agent.model.use import Observation
-    from agent.ports import Cards, Cluster, Processes
+    from agent.ports import Cards, ClusterPort, Processes
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Ports:
 
     cards: Cards
     processes: Processes
-    cluster: Cluster
+    cluster: ClusterPort
     clock: Callable[[], float]
     timestamp: Callable[[], str]
 
@@ -63,7 +63,7 @@ class Ports:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     node: str
-    policy: Policy = field(default_factory=Policy)
+    policy: EvictionPolicy = field(default_factory=EvictionPolicy)
     damping: Damping = field(default_factory=Damping)
 
     unmeasured_seconds: float = 15.0

@@ -23,7 +23,7 @@ def next_due(due: float, now: float, interval_seconds: float) -> tuple[float, in
     return due + (skipped + 1) * interval_seconds, skipped
 
 
-class Ticker:
+class TickThread:
     """
     Calls `tick` at multiples of the interval, with the number of ticks left out since the last, and
     `finish` at the end, on one and the same thread: the kernel ends NVML's child with the thread

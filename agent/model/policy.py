@@ -53,7 +53,7 @@ _STEPS = parsed(_steps, lambda steps: ",".join(f"{item:g}" for item in steps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class EvictionPolicy:
     interval_seconds: float = field(
         default=1.0,
         metadata=setting(

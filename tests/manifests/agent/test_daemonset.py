@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from agent.settings import NODE, STATUS_LISTEN, AgentSettings
 from gpufence import names
 from gpufence.settings import rows
@@ -159,7 +159,7 @@ def test_killing_takes_a_component() -> None:
     """
     text = (COMPONENTS / "last-resort-kill" / "kustomization.yaml").read_text(encoding="utf-8")
 
-    assert Policy().last_resort_kill is False
+    assert EvictionPolicy().last_resort_kill is False
     assert "GPUFENCE_LAST_RESORT_KILL" in SETTINGS
     assert 'name: GPUFENCE_LAST_RESORT_KILL, value: "true"' in text
     assert "value: [KILL]" in text

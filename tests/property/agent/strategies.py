@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from agent.model.pod import PodOnNode
 
 # A short life: grace, hold and pauses pass within the seconds that a property test can look at.
-POLICY = Policy(grace_seconds=4, hold_seconds=3, short_hold_seconds=2, repeated_hold_seconds=(4, 6))
+POLICY = EvictionPolicy(
+    grace_seconds=4, hold_seconds=3, short_hold_seconds=2, repeated_hold_seconds=(4, 6)
+)
 
 names = ("a", "b", "c", "d")
 amounts = st.sampled_from(
@@ -38,7 +40,7 @@ class Life:
     holds: list[dict[str, int | None]]
     free: list[int | None]
     unlisted: list[bool]
-    policy: Policy = field(default=POLICY)
+    policy: EvictionPolicy = field(default=POLICY)
 
 
 def histories(figures: st.SearchStrategy[int | None], seconds: int = 24) -> st.SearchStrategy[Life]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent.loop import Loop, Ports, Rules, Worker
 from agent.model.decision import ActResult, Answer
 from agent.model.pod import pods_on_node
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from agent.model.sample import NO_TROUBLE, Sample, Trouble
 from tests.support.agent.builders import card_sample, process_of
 from tests.support.observing import eventually
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent.model.use import Occupant
     from gpufence.cards import NodeCards
 
-QUICK = Policy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
+QUICK = EvictionPolicy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Node:
     All of it, and the loop that looks after it.
     """
 
-    def __init__(self, policy: Policy = QUICK) -> None:
+    def __init__(self, policy: EvictionPolicy = QUICK) -> None:
         self.clock = Clock()
         self.cards = Cards(self.clock)
         self.processes = Processes()
@@ -169,7 +169,7 @@ class Node:
 
 
 @contextmanager
-def running(policy: Policy = QUICK) -> Iterator[Node]:
+def running(policy: EvictionPolicy = QUICK) -> Iterator[Node]:
     """
     Make a node whose agent can act.
     """

@@ -14,7 +14,7 @@ from agent.judge import judge, objection, settle
 from agent.model.decision import ActResult, Answer
 from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from agent.model.sample import Sample
 from tests.support.agent.builders import card_sample, process_of
 from tests.support.builders import T4_BYTES
@@ -48,7 +48,7 @@ class World:
     `ignored` has no effect.
     """
 
-    policy: Policy = field(default_factory=Policy)
+    policy: EvictionPolicy = field(default_factory=EvictionPolicy)
     pods: dict[str, PodOnNode] = field(default_factory=dict)
     holds: dict[tuple[str, str, int], int | None] = field(default_factory=dict)
     strangers: dict[int, tuple[int, int]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.events import Damping
-from agent.model.policy import Budgets, EvictWhen, Policy
+from agent.model.policy import Budgets, EvictionPolicy, EvictWhen
 from agent.settings import AgentSettings, read_agent_settings
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
@@ -42,7 +42,7 @@ def test_every_number_of_the_policy_can_be_set() -> None:
     """
     No field of the policy, and none of the damping, is out of an operator's reach.
     """
-    assert len(fields(Policy)) == len(rows(Policy))
+    assert len(fields(EvictionPolicy)) == len(rows(EvictionPolicy))
     assert len(fields(Damping)) == len(rows(Damping))
 
 

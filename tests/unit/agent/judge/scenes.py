@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
@@ -20,11 +20,11 @@ SLIGHTLY = LIMIT + 100 * MIB  # over for reports and shortages, tolerated otherw
 WITHIN = GIB
 
 
-def settled(*pods: PodOnNode, used: int = WITHIN, policy: Policy | None = None) -> World:
+def settled(*pods: PodOnNode, used: int = WITHIN, policy: EvictionPolicy | None = None) -> World:
     """
     Make a node on which these pods have held a little memory for long.
     """
-    world = World(policy=policy or Policy())
+    world = World(policy=policy or EvictionPolicy())
     for item in pods or (pod(),):
         world.add(item, used)
     world.settle_in()
@@ -32,7 +32,10 @@ def settled(*pods: PodOnNode, used: int = WITHIN, policy: Policy | None = None) 
 
 
 def violating(
-    *pods: PodOnNode, used: int = OVER, free: int | None = None, policy: Policy | None = None
+    *pods: PodOnNode,
+    used: int = OVER,
+    free: int | None = None,
+    policy: EvictionPolicy | None = None,
 ) -> World:
     """
     Make a node on which pod `a` goes over its limit at second 0, with so much free on its card.

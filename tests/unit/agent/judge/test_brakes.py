@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.decision import Brake, Outcome
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import pod
 from tests.support.agent.world import Act, World
@@ -128,7 +128,7 @@ def test_reason_of_the_start() -> None:
     """
     Right after the agent's start a pod over its limit says that it is still left alone.
     """
-    world = World(started_at=0, policy=Policy(grace_seconds=0, hold_seconds=0))
+    world = World(started_at=0, policy=EvictionPolicy(grace_seconds=0, hold_seconds=0))
     world.add(pod(), OVER)
     world.run(59)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.decision import Answer, Outcome
-from agent.model.policy import Budgets, Policy
+from agent.model.policy import Budgets, EvictionPolicy
 from gpufence.quantity import MIB
 from tests.support.agent.builders import pod
 from tests.support.agent.world import Act
@@ -18,7 +18,7 @@ def test_last_resort_kill() -> None:
     """
     Where the operator allows it, a pod that does not end has its processes killed.
     """
-    world = violating(policy=Policy(last_resort_kill=True))
+    world = violating(policy=EvictionPolicy(last_resort_kill=True))
     world.leaves_after = 1000
 
     world.at(5, world.change, "a", terminating=True)
@@ -31,7 +31,7 @@ def test_budget_refuses_on_a_card_with_room(budgets: Budgets) -> None:
     """
     A refused eviction is asked for again, each time after twice the wait, and never forced.
     """
-    world = violating(policy=Policy(budgets=budgets))
+    world = violating(policy=EvictionPolicy(budgets=budgets))
     world.answer = Answer.BLOCKED
 
     expected = [Act(second, "a") for second in (30, 35, 45, 65, 105, 165, 225)]
@@ -54,7 +54,11 @@ def test_budget_is_respected_where_the_operator_says_so() -> None:
     With the setting respect no refusal leads to a deletion.
     """
     world = violating(
-        pod("a"), pod("b"), policy=Policy(budgets=Budgets.RESPECT), used=SLIGHTLY, free=100 * MIB
+        pod("a"),
+        pod("b"),
+        policy=EvictionPolicy(budgets=Budgets.RESPECT),
+        used=SLIGHTLY,
+        free=100 * MIB,
     )
     world.answer = Answer.BLOCKED
 
@@ -115,7 +119,7 @@ def test_stuck_pod_waits_for_brakes() -> None:
     """
     A kill waits for the brakes like any eviction.
     """
-    world = violating(policy=Policy(last_resort_kill=True))
+    world = violating(policy=EvictionPolicy(last_resort_kill=True))
     world.change("a", terminating=True)
 
     def script(second: int) -> None:
@@ -129,7 +133,7 @@ def test_two_stuck_pods() -> None:
     """
     Two stuck pods on one card are killed one after the other.
     """
-    world = settled(pod("a"), pod("b"), policy=Policy(last_resort_kill=True))
+    world = settled(pod("a"), pod("b"), policy=EvictionPolicy(last_resort_kill=True))
     for name in ("a", "b"):
         world.hold(name, OVER)
         world.change(name, terminating=True)

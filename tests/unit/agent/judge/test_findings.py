@@ -10,7 +10,7 @@ from agent.judge.reason import refused
 from agent.model.decision import ContainerExcess, Ineffective, Outcome, Verdict
 from agent.model.memory import NO_REFUSALS, Refusals
 from agent.model.pod import Cap, PodLimit
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
 from tests.support.agent.world import World
@@ -181,7 +181,7 @@ def test_retry_after() -> None:
     """
     The API server's wish for more time is granted, a shorter one is not.
     """
-    policy = Policy()
+    policy = EvictionPolicy()
     longer = refused(NO_REFUSALS, 0.0, policy, by_budget_while_short=False, after=10.0)
     shorter = refused(NO_REFUSALS, 0.0, policy, by_budget_while_short=False, after=1.0)
 

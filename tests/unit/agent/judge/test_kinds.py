@@ -8,7 +8,7 @@ import pytest
 
 from agent.model.decision import Outcome
 from agent.model.pod import PodLimit
-from agent.model.policy import EvictWhen, Policy
+from agent.model.policy import EvictionPolicy, EvictWhen
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, controller, pod
 from tests.support.agent.world import Act
@@ -169,7 +169,7 @@ def test_evict_when_short() -> None:
     """
     With evict-when=short a pod over its limit stays until its neighbours run short.
     """
-    world = violating(pod("a"), pod("b"), policy=Policy(evict_when=EvictWhen.SHORT))
+    world = violating(pod("a"), pod("b"), policy=EvictionPolicy(evict_when=EvictWhen.SHORT))
 
     def script(second: int) -> None:
         if second == 100:

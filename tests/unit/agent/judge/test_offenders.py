@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agent.judge.reason import MOST_REMEMBERED, offended
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from tests.support.agent.builders import controller, pod
 from tests.support.agent.world import Act
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, settled
@@ -23,7 +23,7 @@ def test_hold_of_a_repeat_offender(before: int, expected: int) -> None:
     world = settled(pod(controller=controller()))
     for _ in range(before):
         offences = offended(
-            world.memory.offences, pod(controller=controller()).lineage, -60.0, Policy()
+            world.memory.offences, pod(controller=controller()).lineage, -60.0, EvictionPolicy()
         )
         world.memory = replace(world.memory, offences=offences)
     world.hold("a", OVER)
@@ -38,7 +38,7 @@ def test_repeat_offender_on_a_short_card() -> None:
     """
     world = settled(pod("a", controller=controller()), pod("b"))
     lineage = world.pods["a"].lineage
-    world.memory = replace(world.memory, offences=offended({}, lineage, -60.0, Policy()))
+    world.memory = replace(world.memory, offences=offended({}, lineage, -60.0, EvictionPolicy()))
     world.hold("a", SLIGHTLY)
     world.free[0] = 0
 
@@ -48,8 +48,8 @@ def test_repeat_offender_on_a_short_card() -> None:
 @pytest.mark.parametrize(
     ("ladder", "since", "expected"),
     [
-        ((60.0,), Policy().repeated_memory_seconds, 60),
-        ((60.0,), Policy().repeated_memory_seconds + 1, 30),
+        ((60.0,), EvictionPolicy().repeated_memory_seconds, 60),
+        ((60.0,), EvictionPolicy().repeated_memory_seconds + 1, 30),
         ((), 60.0, 30),
     ],
 )
@@ -57,7 +57,7 @@ def test_offences_are_forgotten(ladder: tuple[float, ...], since: float, expecte
     """
     After a day, or without longer holds at all, an owner is like any other.
     """
-    world = settled(policy=Policy(repeated_hold_seconds=ladder))
+    world = settled(policy=EvictionPolicy(repeated_hold_seconds=ladder))
     world.memory = replace(world.memory, offences=offended({}, pod().lineage, -since, world.policy))
     world.hold("a", OVER)
     world.run(1)
@@ -69,7 +69,7 @@ def test_what_is_remembered_of_owners_stays_bounded() -> None:
     """
     An eviction too old to matter is dropped with the next one, and the oldest when there are many.
     """
-    policy = Policy()
+    policy = EvictionPolicy()
     old = offended({}, ("n", "Pod", "old"), 0.0, policy)
     later = policy.repeated_memory_seconds + 1
     many = old

@@ -13,7 +13,7 @@ from agent.judge import objection, settle
 from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
 from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, card_sample, pod, process_of, uses
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent.model.use import Observation
 
 UUID = CARDS[0].uuid
-POLICY = Policy()
+POLICY = EvictionPolicy()
 
 
 def seen(item: PodOnNode, used: int | None = OVER, *, free: int = GIB, **more: Any) -> Observation:

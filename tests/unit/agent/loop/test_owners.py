@@ -11,7 +11,7 @@ from agent.judge import judge
 from agent.loop.owners import MOST_OWNERS, entered, evicted
 from agent.model.memory import Memory
 from agent.model.pod import pods_on_node
-from agent.model.policy import Policy
+from agent.model.policy import EvictionPolicy
 from agent.model.state import NO_LEDGER, Ledger, OwnerTally
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, card_sample, controller, pod, process_of, uses
@@ -40,7 +40,7 @@ class Book:
         owners = [process_of(item, 10 + number) for number, item in enumerate(pods)]
         amounts = {10 + n: held[item.name] for n, item in enumerate(pods) if item.name in held}
         use = uses([card_sample(0, amounts, at=self.now)], owners, pods, self.before, at=self.now)
-        decision, self.memory = judge(use, self.memory, Policy(), self.now)
+        decision, self.memory = judge(use, self.memory, EvictionPolicy(), self.now)
         self.ledger = entered(self.ledger, use, self.before, decision, self.most_seconds)
         self.before = use
 
@@ -128,7 +128,7 @@ def test_processes_of_strangers_leave_no_trace() -> None:
     use = book.before
     assert use is not None
     use = replace(use, pods=pods_on_node([]))
-    decision, _ = judge(use, book.memory, Policy(), 2.0)
+    decision, _ = judge(use, book.memory, EvictionPolicy(), 2.0)
 
     assert {} == entered(NO_LEDGER, use, None, decision, 3.0).owners
 
@@ -170,7 +170,7 @@ def test_a_verdict_without_an_owner_is_no_harm() -> None:
     book.enter({"a": GIB}, pod())
     use = book.before
     assert use is not None
-    decision, _ = judge(use, book.memory, Policy(), 2.0)
+    decision, _ = judge(use, book.memory, EvictionPolicy(), 2.0)
     empty = replace(use, cards={})
 
     assert {} == entered(NO_LEDGER, empty, None, decision, 3.0).owners

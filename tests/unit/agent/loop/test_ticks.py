@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from agent.loop import Ticker
+from agent.loop import TickThread
 from agent.loop.ticker import next_due
 from agent.model.pod import pods_on_node
 from agent.model.sample import Trouble
@@ -172,7 +172,7 @@ def test_the_loop_ticks_and_finishes_on_one_thread() -> None:
         clock.now += 0.025
 
     finish = lambda: calls.append(("finish", threading.get_ident()))  # noqa: E731 - one line
-    ticker = Ticker(tick, finish, 0.01, clock)
+    ticker = TickThread(tick, finish, 0.01, clock)
     ticker.start()
     assert eventually(lambda: len(calls) >= 3)
     ended = ticker.stop(20)
@@ -192,7 +192,7 @@ def test_a_loop_that_hangs_is_told_by_its_silence() -> None:
     def tick(_: int) -> None:
         gate.wait(20)
 
-    ticker = Ticker(tick, lambda: None, 1.0, clock)
+    ticker = TickThread(tick, lambda: None, 1.0, clock)
     ticker.start()
     clock.now += 30
     silence, ended = ticker.silence_seconds, ticker.stop(0.01)

@@ -47,7 +47,7 @@ class Silence:
         del text
 
 
-class Lines:
+class LogProgress:
     """
     Progress for a log: whole lines only.
     """
@@ -89,7 +89,7 @@ class Lines:
         self._stream.flush()
 
 
-class Ticker(Lines):
+class TerminalProgress(LogProgress):
     """
     Progress for a terminal: the seconds of the running step tick in place.
     """
@@ -114,7 +114,7 @@ def progress_on(stream: TextIO) -> Progress:
     """
     Choose the form that suits where the words go.
     """
-    return Ticker(stream) if stream.isatty() else Lines(stream)
+    return TerminalProgress(stream) if stream.isatty() else LogProgress(stream)
 
 
 @contextmanager

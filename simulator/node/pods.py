@@ -12,7 +12,7 @@ from simulator.node.launch import PodStarter, StartContext
 from simulator.node.machine import Placement, place
 from simulator.node.pod import NodePod, read_pod
 from simulator.node.processes import members
-from simulator.node.run import PodContext, PodRun
+from simulator.node.run import PodRun, PodRunContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ class Pods:
     ) -> None:
         self._context = context
         address = context.machine.address
-        self._pod_context = PodContext(address, reports, self._starter, pauses, say)
+        self._pod_context = PodRunContext(address, reports, self._starter, pauses, say)
         self._runs: dict[str, PodRun] = {}
         self._placements: dict[str, Placement] = {}
 

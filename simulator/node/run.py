@@ -50,7 +50,7 @@ class StatusReports(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PodContext:
+class PodRunContext:
     """
     What all pods of a node share.
     """
@@ -67,7 +67,7 @@ class PodRun:
     Carries out what `lifecycle` decides for one pod. It is gone when nobody needs it any more.
     """
 
-    def __init__(self, pod: NodePod, context: PodContext, now: float) -> None:
+    def __init__(self, pod: NodePod, context: PodRunContext, now: float) -> None:
         self.pod = pod
         self.is_gone = False
         self._context = context

@@ -20,9 +20,9 @@ from simulator.nvml.build import (
     environment,
     library_path,
 )
-from simulator.nvml.faults import Code, Fault
+from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.functions import EVERY
-from simulator.nvml.layout import Action, Lists
+from simulator.nvml.layout import FaultAction, Lists
 from simulator.nvml.state import DEFAULT_SEED, State
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _put(arguments: argparse.Namespace) -> None:
 def _fault(arguments: argparse.Namespace) -> None:
     state = State.open(arguments.state)
     card = None if arguments.card is None else state.find(arguments.card).card
-    action = Action[arguments.action.upper().replace("-", "_")]
+    action = FaultAction[arguments.action.upper().replace("-", "_")]
     fault = Fault(
         action, arguments.function, card, arguments.argument, arguments.after, arguments.times
     )
@@ -126,8 +126,8 @@ def _read_lists(text: str) -> Lists:
 
 
 def _read_argument(text: str) -> int:
-    if text.upper() in Code.__members__:
-        return Code[text.upper()].value
+    if text.upper() in NvmlCode.__members__:
+        return NvmlCode[text.upper()].value
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a code of NVML")
     return int(text)
@@ -226,7 +226,7 @@ def _verb(
 
 def _add_fault(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     fault = _verb(verbs, "fault", _fault, "let something go wrong")
-    actions = [action.name.lower().replace("_", "-") for action in Action]
+    actions = [action.name.lower().replace("_", "-") for action in FaultAction]
     fault.add_argument("action", choices=actions)
     fault.add_argument(
         "argument",

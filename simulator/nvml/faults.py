@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from simulator.nvml import layout
 from simulator.nvml.errors import TableFullError
 from simulator.nvml.functions import EVERY, FUNCTIONS, family, span
-from simulator.nvml.layout import Action
+from simulator.nvml.layout import FaultAction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simulator.nvml.file import StateFile
 
 
-class Code(IntEnum):
+class NvmlCode(IntEnum):
     """
     What a function of NVML answers; pynvml turns each into an exception of its own.
     """
@@ -56,11 +56,11 @@ class Fault:
 
     `function` is a name as in `functions.span`; `card` a place in the state (not an NVML index,
     which may change), or None for all. The fault acts after `after` calls that it concerns, for
-    `times` calls or, if 0, for ever. `argument` means what `layout.Action` and the constructors
+    `times` calls or, if 0, for ever. `argument` means what `FaultAction` and the constructors
     below say.
     """
 
-    action: Action
+    action: FaultAction
     function: str = EVERY
     card: int | None = None
     argument: int = 0
@@ -70,7 +70,7 @@ class Fault:
     @classmethod
     def code(
         cls,
-        code: Code,
+        code: NvmlCode,
         function: str = EVERY,
         card: int | None = None,
         *,
@@ -80,14 +80,14 @@ class Fault:
         """
         Let calls end with this code instead of doing anything.
         """
-        return cls(Action.RETURN, function, card, int(code), after, times)
+        return cls(FaultAction.RETURN, function, card, int(code), after, times)
 
     @classmethod
     def delay(cls, seconds: float, function: str = EVERY, card: int | None = None) -> Fault:
         """
         Let calls take this much longer.
         """
-        return cls(Action.DELAY, function, card, round(seconds * 1_000_000))
+        return cls(FaultAction.DELAY, function, card, round(seconds * 1_000_000))
 
 
 class Faults:
@@ -146,7 +146,7 @@ class Faults:
 def _read(entry: layout.FaultLayout) -> Fault:
     card = None if entry.card == layout.ANY_CARD else entry.card
     function = _name(entry.first, entry.last)
-    action = Action(entry.action)
+    action = FaultAction(entry.action)
     return Fault(action, function, card, entry.argument, entry.after, entry.times)
 
 

@@ -52,7 +52,7 @@ class Lists(IntFlag):
     MPS = 4
 
 
-class Action(IntEnum):
+class FaultAction(IntEnum):
     """
     What a fault does to the calls it concerns.
     """

@@ -19,7 +19,7 @@ from simulator.nvml.state import State
 from simulator.workload import script
 from simulator.workload.errors import NoCardError, StoppedError, WorkloadError
 from simulator.workload.frameworks import FRAMEWORKS
-from simulator.workload.memory import VISIBLE, AllocatorProgram, CardMemory, choose_cards
+from simulator.workload.memory import VISIBLE, AllocatorProgram, FrameworkMemory, choose_cards
 from simulator.workload.run import RunContext, ScriptRun
 from simulator.workload.signals import SignalClock, Workers
 
@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
         run.close()
 
 
-def _open(arguments: argparse.Namespace, variables: Mapping[str, str]) -> list[CardMemory]:
+def _open(arguments: argparse.Namespace, variables: Mapping[str, str]) -> list[FrameworkMemory]:
     path = arguments.state or variables.get(SIMULATOR_STATE)
     if not path:
         raise NoCardError(
@@ -90,10 +90,10 @@ def _open(arguments: argparse.Namespace, variables: Mapping[str, str]) -> list[C
     lists = Lists[arguments.list.upper()]
     program = AllocatorProgram(framework, variables, context, lists)
     places = choose_cards(state, arguments.card, variables)
-    return [CardMemory(state, place, index, program) for index, place in enumerate(places)]
+    return [FrameworkMemory(state, place, index, program) for index, place in enumerate(places)]
 
 
-def _introduce(memories: Sequence[CardMemory], framework: str, log: StepLog) -> None:
+def _introduce(memories: Sequence[FrameworkMemory], framework: str, log: StepLog) -> None:
     for memory in memories:
         limit = memory.budget.limit
         cap = "no cap" if limit is None else f"cap {limit // MIB} MiB"

@@ -35,7 +35,7 @@ class AllocatorProgram:
     lists: Lists = Lists.COMPUTE
 
 
-class CardMemory:
+class FrameworkMemory:
     """
     What the process uses of one card.
 
@@ -66,11 +66,11 @@ class CardMemory:
         card = self._state.cards[self._place.card]
         return f"{card.name} ({card.uuid})"
 
-    def reopened(self) -> CardMemory:
+    def reopened(self) -> FrameworkMemory:
         """
         Take as much again for another process: the one that calls this, after a fork.
         """
-        again = CardMemory(self._state, self._place, self._index, self._program)
+        again = FrameworkMemory(self._state, self._place, self._index, self._program)
         again.resize(self.in_use)
         if self._holding is not None:
             again.resize_managed(self._holding.managed)

@@ -27,7 +27,7 @@ from simulator.workload.script import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from simulator.workload.memory import CardMemory
+    from simulator.workload.memory import FrameworkMemory
     from simulator.workload.signals import Workers, WorkloadClock
 
 TICK_SECONDS = 0.05
@@ -51,7 +51,7 @@ class ScriptRun:
     One process on its way through a script.
     """
 
-    def __init__(self, memories: Sequence[CardMemory], context: RunContext) -> None:
+    def __init__(self, memories: Sequence[FrameworkMemory], context: RunContext) -> None:
         self._memories = list(memories)
         self._context = context
         self._is_worker = False
@@ -99,11 +99,11 @@ class ScriptRun:
         shown = ", ".join(f"{memory.shown // MIB} MiB" for memory in self._memories)
         self._context.say(f"{step.text}: {shown} on the card")
 
-    def _each(self, use: Callable[[CardMemory], None]) -> None:
+    def _each(self, use: Callable[[FrameworkMemory], None]) -> None:
         for memory in self._memories:
             self._attempt(memory, use)
 
-    def _attempt(self, memory: CardMemory, use: Callable[[CardMemory], None]) -> None:
+    def _attempt(self, memory: FrameworkMemory, use: Callable[[FrameworkMemory], None]) -> None:
         """
         Use memory; out of it, end or, being patient, keep what there is and ask again and again.
         """
@@ -142,7 +142,7 @@ class ScriptRun:
                 self._memories.append(memory.reopened())
 
 
-def _hold(memory: CardMemory, size: int, *, managed: bool) -> None:
+def _hold(memory: FrameworkMemory, size: int, *, managed: bool) -> None:
     if managed:
         memory.resize_managed(size)
     else:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence.quantity import MIB
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction
 from simulator.nvml.state import State
 from tests.contract.agent_nvml.machine import COMPUTE, HANDLE, MEMORY, NOBODY, UUID, put, recovered
 
@@ -26,7 +26,12 @@ WHOLE_CARDS = 4
 DEADLINE_SECONDS = 2.0
 FUNCTIONS = (MEMORY, COMPUTE, HANDLE, UUID, "nvmlDeviceGetMigMode")
 ALL_OF_THEM = ("nvmlInit", "nvmlDeviceGetCount")
-CODES = (Code.UNKNOWN, Code.GPU_IS_LOST, Code.LIB_RM_VERSION_MISMATCH, Code.INSUFFICIENT_SIZE)
+CODES = (
+    NvmlCode.UNKNOWN,
+    NvmlCode.GPU_IS_LOST,
+    NvmlCode.LIB_RM_VERSION_MISMATCH,
+    NvmlCode.INSUFFICIENT_SIZE,
+)
 
 
 def disturb(machine: State, chance: random.Random) -> None:
@@ -45,8 +50,8 @@ def disturb(machine: State, chance: random.Random) -> None:
     machine.faults.add(
         chance.choice(
             [
-                Fault(Action.HANG, function, card, times=times),
-                Fault(Action.CRASH, function, card, times=times),
+                Fault(FaultAction.HANG, function, card, times=times),
+                Fault(FaultAction.CRASH, function, card, times=times),
                 Fault.delay(0.2, function, card),
                 Fault.code(chance.choice(CODES), function, card, times=times),
             ]

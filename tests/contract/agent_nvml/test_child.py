@@ -28,7 +28,7 @@ from agent.nvml.protocol import (
 from agent.nvml.settings import SamplerSettings
 from simulator.nvml.build import environment
 from simulator.nvml.faults import Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.layout import FaultAction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,7 +181,7 @@ def test_it_ends_with_its_parent(variables: dict[str, str], machine: State) -> N
     """
     A parent that is killed takes its child along, even out of a call that never returns.
     """
-    machine.faults.add(Fault(Action.HANG, "nvmlInit"))
+    machine.faults.add(Fault(FaultAction.HANG, "nvmlInit"))
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         env=variables,

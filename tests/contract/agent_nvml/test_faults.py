@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction
 from tests.contract.agent_nvml.machine import (
     COMPUTE,
     HANDLE,
@@ -36,18 +36,18 @@ NAME = "nvmlDeviceGetName"
 @pytest.mark.parametrize(
     "code",
     [
-        Code.NO_PERMISSION,
-        Code.GPU_IS_LOST,
-        Code.RESET_REQUIRED,
-        Code.OPERATING_SYSTEM,
-        Code.TIMEOUT,
-        Code.NOT_READY,
-        Code.UNKNOWN,
+        NvmlCode.NO_PERMISSION,
+        NvmlCode.GPU_IS_LOST,
+        NvmlCode.RESET_REQUIRED,
+        NvmlCode.OPERATING_SYSTEM,
+        NvmlCode.TIMEOUT,
+        NvmlCode.NOT_READY,
+        NvmlCode.UNKNOWN,
     ],
     ids=lambda code: code.name,
 )
 def test_a_card_that_fails_is_unknown_until_it_returns(
-    sampler: Sampler, machine: State, code: Code
+    sampler: Sampler, machine: State, code: NvmlCode
 ) -> None:
     """
     Neither memory nor processes, with a reason; the others are read; no child is replaced.
@@ -72,7 +72,7 @@ def test_a_lost_card_is_known_by_uuid_when_it_returns(sampler: Sampler, machine:
     """
     put(machine, "0", 100)
     cards(sampler)
-    machine.faults.add(Fault.code(Code.GPU_IS_LOST, card=0))
+    machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=0))
     lost = cards(sampler)[0]
     machine.faults.clear()
     machine.reorder([1, 2, 0])
@@ -88,16 +88,16 @@ def test_memory_alone_may_fail(sampler: Sampler, machine: State) -> None:
     """
     put(machine, "0", 100)
     cards(sampler)
-    machine.faults.add(Fault.code(Code.UNKNOWN, MEMORY, 0))
+    machine.faults.add(Fault.code(NvmlCode.UNKNOWN, MEMORY, 0))
     card = cards(sampler)[0]
 
     assert (None, {0: 100}) == (used(card), held(card))
     assert "code 999" in card.trouble.text
 
 
-@pytest.mark.parametrize("code", [Code.NOT_SUPPORTED, Code.ARGUMENT_VERSION_MISMATCH])
+@pytest.mark.parametrize("code", [NvmlCode.NOT_SUPPORTED, NvmlCode.ARGUMENT_VERSION_MISMATCH])
 def test_the_old_memory_info_stands_in_for_the_new(
-    sampler: Sampler, machine: State, code: Code
+    sampler: Sampler, machine: State, code: NvmlCode
 ) -> None:
     """
     Where version 2 is refused, version 1 tells all but what is reserved.
@@ -113,7 +113,7 @@ def test_a_card_lost_from_the_start_is_named(sampler: Sampler, machine: State) -
     """
     A card that never said who it is is in no sample, but not silently so.
     """
-    machine.faults.add(Fault.code(Code.GPU_IS_LOST, HANDLE, card=1))
+    machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, HANDLE, card=1))
     sample = sampler.sample(NOBODY)
 
     assert (2, 1) == (len(sample.cards), len(sample.unidentified))
@@ -126,7 +126,7 @@ def test_if_every_card_fails_the_sample_says_why(sampler: Sampler, machine: Stat
     With no card to be read the whole sample is in trouble.
     """
     cards(sampler)
-    machine.faults.add(Fault.code(Code.UNKNOWN, HANDLE))
+    machine.faults.add(Fault.code(NvmlCode.UNKNOWN, HANDLE))
     sample = sampler.sample(NOBODY)
 
     assert [None] * 3 == [card.memory for card in sample.cards]
@@ -136,16 +136,16 @@ def test_if_every_card_fails_the_sample_says_why(sampler: Sampler, machine: Stat
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (Code.DRIVER_NOT_LOADED, "is not loaded"),
-        (Code.NO_PERMISSION, "give the agent all devices"),
-        (Code.OPERATING_SYSTEM, "delete the agent's pod"),
-        (Code.LIB_RM_VERSION_MISMATCH, "different versions"),
-        (Code.UNKNOWN, "delete the agent's pod"),
+        (NvmlCode.DRIVER_NOT_LOADED, "is not loaded"),
+        (NvmlCode.NO_PERMISSION, "give the agent all devices"),
+        (NvmlCode.OPERATING_SYSTEM, "delete the agent's pod"),
+        (NvmlCode.LIB_RM_VERSION_MISMATCH, "different versions"),
+        (NvmlCode.UNKNOWN, "delete the agent's pod"),
     ],
     ids=["no driver", "no permission", "blocked", "mismatch", "unknown"],
 )
 def test_nvml_that_cannot_be_opened_is_tried_again(
-    sampler: Sampler, machine: State, code: Code, words: str
+    sampler: Sampler, machine: State, code: NvmlCode, words: str
 ) -> None:
     """
     The sample says what is wrong and what to do; once it is cured, all is well by itself.
@@ -201,11 +201,11 @@ def test_a_name_that_nobody_can_read_is_unknown(sampler: Sampler, machine: State
     """
     Bytes that are no text cost the name alone, and not even that if it was known before.
     """
-    fault = machine.faults.add(Fault(Action.GARBLE, NAME))
+    fault = machine.faults.add(Fault(FaultAction.GARBLE, NAME))
     first = cards(sampler)[0]
     machine.faults.remove(fault)
     second = cards(sampler)[0]
-    machine.faults.add(Fault(Action.GARBLE, NAME))
+    machine.faults.add(Fault(FaultAction.GARBLE, NAME))
 
     assert ("unknown", 0) == (first.card.model, used(first))
     assert "Tesla T4" == second.card.model == cards(sampler)[0].card.model
@@ -216,7 +216,7 @@ def test_a_uuid_that_nobody_can_read_is_no_card(sampler: Sampler, machine: State
     Without its UUID a card is not known; those that were known before are missed.
     """
     cards(sampler)
-    machine.faults.add(Fault(Action.GARBLE, UUID, card=2))
+    machine.faults.add(Fault(FaultAction.GARBLE, UUID, card=2))
     card = cards(sampler)[2]
 
     assert (None, None) == (card.memory, card.processes)
@@ -227,8 +227,8 @@ def test_a_driver_without_a_version_is_unknown(sampler: Sampler, machine: State)
     """
     What only serves to be shown stops nothing.
     """
-    machine.faults.add(Fault.code(Code.UNKNOWN, "nvmlSystemGetDriverVersion"))
-    machine.faults.add(Fault.code(Code.UNKNOWN, "nvmlDeviceGetCudaComputeCapability"))
+    machine.faults.add(Fault.code(NvmlCode.UNKNOWN, "nvmlSystemGetDriverVersion"))
+    machine.faults.add(Fault.code(NvmlCode.UNKNOWN, "nvmlDeviceGetCudaComputeCapability"))
     sample = sampler.sample(NOBODY)
 
     assert ("unknown", None) == (sample.driver, sample.cards[0].card.compute_capability)
@@ -240,7 +240,7 @@ def test_a_card_that_is_gone_between_two_calls_is_unknown(sampler: Sampler, mach
     A card that is lost after its memory was read has no list.
     """
     put(machine, "0", 100)
-    machine.faults.add(Fault.code(Code.NOT_FOUND, "nvmlDeviceGetHandleByUUID", 0))
+    machine.faults.add(Fault.code(NvmlCode.NOT_FOUND, "nvmlDeviceGetHandleByUUID", 0))
     card = cards(sampler)[0]
 
     assert (100, None) == (used(card), held(card))

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from simulator.nvml.faults import Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.layout import FaultAction
 from simulator.nvml.state import State
 from tests.contract.agent_nvml.machine import (
     COMPUTE,
@@ -37,7 +37,7 @@ def test_a_hanging_card_does_not_hide_the_others(start: Start, machine: State) -
     """
     sampler = start(deadline_seconds=DEADLINE_SECONDS)
     cards(sampler)
-    machine.faults.add(Fault(Action.HANG, MEMORY, card=1, times=1))
+    machine.faults.add(Fault(FaultAction.HANG, MEMORY, card=1, times=1))
     begin = time.monotonic()
     sample = sampler.sample(NOBODY)
     seconds = time.monotonic() - begin
@@ -55,7 +55,7 @@ def test_a_card_that_always_hangs_is_left_alone(start: Start, machine: State) ->
     """
     sampler = start(deadline_seconds=2.4)
     recovered(sampler)
-    machine.faults.add(Fault(Action.HANG, MEMORY, card=0))
+    machine.faults.add(Fault(FaultAction.HANG, MEMORY, card=0))
     for _ in range(20):
         sample = sampler.sample(NOBODY)
         if sample.cards[1].memory is not None:
@@ -70,7 +70,7 @@ def test_nvml_that_never_opens_is_reported(start: Start, machine: State) -> None
     While NVML does not open, samples come in time and say so.
     """
     sampler = start(deadline_seconds=0.3, start_seconds=0.5)
-    machine.faults.add(Fault(Action.HANG, "nvmlInit"))
+    machine.faults.add(Fault(FaultAction.HANG, "nvmlInit"))
     first = sampler.sample(NOBODY)
     second = sampler.sample(NOBODY)
 
@@ -85,7 +85,7 @@ def test_a_crash_is_survived(sampler: Sampler, machine: State) -> None:
     A driver that ends its caller by SIGSEGV costs one list, not the agent.
     """
     put(machine, "0", 100)
-    machine.faults.add(Fault(Action.CRASH, COMPUTE, 0, times=1))
+    machine.faults.add(Fault(FaultAction.CRASH, COMPUTE, 0, times=1))
     broken = cards(sampler)[0]
     well = cards(sampler)[0]
 
@@ -99,7 +99,7 @@ def test_a_list_that_always_crashes_is_left_alone(sampler: Sampler, machine: Sta
     After two children the card's memory is still read, and the other cards' lists.
     """
     put(machine, "1", 100)
-    machine.faults.add(Fault(Action.CRASH, COMPUTE, 0))
+    machine.faults.add(Fault(FaultAction.CRASH, COMPUTE, 0))
     cards(sampler)
     cards(sampler)
     sample = cards(sampler)

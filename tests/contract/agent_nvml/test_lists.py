@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from simulator.nvml.build import VARIANTS
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action, Lists
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction, Lists
 from tests.contract.agent_nvml.machine import COMPUTE, GRAPHICS, MPS, cards, held, put, used
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_growth_between_calls_is_followed(sampler: Sampler, machine: State) -> N
     Lists that outgrow the room they were given are asked for again, in the same sample.
     """
     put(machine, "0", 100)
-    machine.faults.add(Fault(Action.PAD, COMPUTE, 0, argument=150))
+    machine.faults.add(Fault(FaultAction.PAD, COMPUTE, 0, argument=150))
 
     assert 151 == len(held(cards(sampler)[0]) or ())
 
@@ -70,7 +70,7 @@ def test_a_full_card_is_listed_whole(sampler: Sampler, machine: State) -> None:
     """
     A thousand processes are a thousand processes.
     """
-    machine.faults.add(Fault(Action.PAD, COMPUTE, 2, argument=1000))
+    machine.faults.add(Fault(FaultAction.PAD, COMPUTE, 2, argument=1000))
 
     assert 1000 == len(held(cards(sampler)[2]) or ())
 
@@ -81,7 +81,7 @@ def test_a_short_storm_of_growth_is_sat_out(sampler: Sampler, machine: State, ti
     A driver that wants more room a few times in a row gets it.
     """
     put(machine, "0", 100)
-    machine.faults.add(Fault.code(Code.INSUFFICIENT_SIZE, COMPUTE, 0, times=times))
+    machine.faults.add(Fault.code(NvmlCode.INSUFFICIENT_SIZE, COMPUTE, 0, times=times))
 
     assert {0: 100} == held(cards(sampler)[0])
 
@@ -91,7 +91,7 @@ def test_an_endless_storm_leaves_the_list_unknown(sampler: Sampler, machine: Sta
     A list that never fits is unknown; once it fits, the next sample has it.
     """
     put(machine, "0", 100)
-    machine.faults.add(Fault.code(Code.INSUFFICIENT_SIZE, COMPUTE, 0))
+    machine.faults.add(Fault.code(NvmlCode.INSUFFICIENT_SIZE, COMPUTE, 0))
     card = cards(sampler)[0]
     machine.faults.clear()
 
@@ -105,7 +105,7 @@ def test_duplicates_count_once(sampler: Sampler, machine: State) -> None:
     A PID listed twice holds its memory once.
     """
     put(machine, "0", 100, 200)
-    machine.faults.add(Fault(Action.DUPLICATE, COMPUTE, argument=2))
+    machine.faults.add(Fault(FaultAction.DUPLICATE, COMPUTE, argument=2))
 
     assert {0: 100, 1: 200} == held(cards(sampler)[0])
 
@@ -115,7 +115,7 @@ def test_memory_that_is_not_available_is_none(sampler: Sampler, machine: State) 
     N/A is neither zero nor huge, all the way.
     """
     put(machine, "0", 100)
-    machine.faults.add(Fault(Action.NOT_AVAILABLE, COMPUTE))
+    machine.faults.add(Fault(FaultAction.NOT_AVAILABLE, COMPUTE))
 
     assert {0: None} == held(cards(sampler)[0])
 
@@ -125,14 +125,14 @@ def test_unknown_in_one_list_is_unknown_in_all(sampler: Sampler, machine: State)
     A process whose memory one of its lists does not tell is not taken at the other's word.
     """
     put(machine, "0", 100, lists=Lists.COMPUTE | Lists.GRAPHICS)
-    machine.faults.add(Fault(Action.NOT_AVAILABLE, GRAPHICS))
+    machine.faults.add(Fault(FaultAction.NOT_AVAILABLE, GRAPHICS))
 
     assert {0: None} == held(cards(sampler)[0])
 
 
 @pytest.mark.parametrize(
     "fault",
-    [Fault(Action.KEEP, COMPUTE, 0, argument=0), Fault(Action.ZERO, COMPUTE, 0)],
+    [Fault(FaultAction.KEEP, COMPUTE, 0, argument=0), Fault(FaultAction.ZERO, COMPUTE, 0)],
     ids=["nobody", "zero bytes"],
 )
 def test_a_wrong_pid_namespace_is_no_idle_card(
@@ -160,9 +160,9 @@ def test_an_idle_card_is_idle(sampler: Sampler, machine: State) -> None:
 
 
 @pytest.mark.parametrize("function", [COMPUTE, GRAPHICS, MPS])
-@pytest.mark.parametrize("code", [Code.NO_PERMISSION, Code.UNKNOWN, Code.GPU_IS_LOST])
+@pytest.mark.parametrize("code", [NvmlCode.NO_PERMISSION, NvmlCode.UNKNOWN, NvmlCode.GPU_IS_LOST])
 def test_one_list_that_fails_makes_all_unknown(
-    sampler: Sampler, machine: State, function: str, code: Code
+    sampler: Sampler, machine: State, function: str, code: NvmlCode
 ) -> None:
     """
     Half of the processes would look like all of them.
@@ -183,7 +183,7 @@ def test_a_list_that_a_card_does_not_have_is_empty(
     Cards that know no graphics, or no MPS, have no such processes.
     """
     put(machine, "0", 100)
-    machine.faults.add(Fault.code(Code.NOT_SUPPORTED, function, 0))
+    machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, function, 0))
     card = cards(sampler)[0]
 
     assert ({0: 100}, "") == (held(card), card.trouble.text)
@@ -193,7 +193,7 @@ def test_a_card_that_cannot_list_is_asked_rarely(sampler: Sampler, machine: Stat
     """
     What is not supported is not asked for in each sample.
     """
-    machine.faults.add(Fault.code(Code.NOT_SUPPORTED, COMPUTE))
+    machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, COMPUTE))
     card = cards(sampler)[0]
     before = machine.calls(COMPUTE)
     cards(sampler)

@@ -10,8 +10,8 @@ import pytest
 
 from gpufence.cards import Card, Instance
 from gpufence.quantity import MIB
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction
 from tests.contract.agent_nvml.machine import MEMORY, UUID, cards, held, put, used
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_a_profile_is_worked_out_where_no_name_tells(sampler: Sampler, cut: Stat
     """
     Slices and memory name the profile of an instance whose name cannot be read.
     """
-    cut.faults.add(Fault(Action.GARBLE, "nvmlDeviceGetName", card=CARD))
+    cut.faults.add(Fault(FaultAction.GARBLE, "nvmlDeviceGetName", card=CARD))
     profiles = [item.card.mig.profile for item in cards(sampler) if item.card.mig]
 
     assert ["3g.20gb", "1g.5gb", "1g.5gb"] == profiles
@@ -80,8 +80,8 @@ def test_an_instance_may_be_of_no_known_profile(sampler: Sampler, cut: State) ->
     """
     Without name and attributes the profile is unknown, and the instance measured all the same.
     """
-    cut.faults.add(Fault(Action.GARBLE, "nvmlDeviceGetName", card=CARD))
-    cut.faults.add(Fault.code(Code.NOT_SUPPORTED, "nvmlDeviceGetAttributes_v2"))
+    cut.faults.add(Fault(FaultAction.GARBLE, "nvmlDeviceGetName", card=CARD))
+    cut.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, "nvmlDeviceGetAttributes_v2"))
     first = cards(sampler)[1]
 
     assert first.card.mig is not None
@@ -125,7 +125,7 @@ def test_instances_are_lost_with_their_card(sampler: Sampler, cut: State) -> Non
     A card that falls off the bus leaves its instances unknown, not gone.
     """
     before = uuids(sampler)
-    cut.faults.add(Fault.code(Code.GPU_IS_LOST, card=CARD))
+    cut.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=CARD))
     sample = cards(sampler)
 
     assert before == [item.card.uuid for item in sample]
@@ -137,7 +137,7 @@ def test_an_instance_that_fails_leaves_its_siblings_known(sampler: Sampler, cut:
     Once the UUID of one instance cannot be read, that one is unknown.
     """
     uuids(sampler)
-    cut.faults.add(Fault.code(Code.UNKNOWN, UUID, CARD, after=2, times=1))
+    cut.faults.add(Fault.code(NvmlCode.UNKNOWN, UUID, CARD, after=2, times=1))
     sample = cards(sampler)
 
     assert [0, None, 0] == [used(card) for card in sample[1:4]]
@@ -149,7 +149,7 @@ def test_an_instance_whose_memory_fails_is_unknown(sampler: Sampler, cut: State)
     An instance that does not tell its memory keeps its size.
     """
     uuids(sampler)
-    cut.faults.add(Fault.code(Code.UNKNOWN, MEMORY, CARD))
+    cut.faults.add(Fault.code(NvmlCode.UNKNOWN, MEMORY, CARD))
     first = cards(sampler)[1]
 
     assert (None, 20096 * MIB) == (used(first), first.card.memory_bytes)
@@ -163,7 +163,7 @@ def test_a_card_that_does_not_tell_its_mode_is_unknown(
     Whether a card is cut decides what it is, so that nothing is guessed.
     """
     before = uuids(sampler)
-    cut.faults.add(Fault.code(Code.UNKNOWN, function, CARD))
+    cut.faults.add(Fault.code(NvmlCode.UNKNOWN, function, CARD))
     sample = cards(sampler)
 
     assert before == [item.card.uuid for item in sample]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,17 +21,17 @@ MEMORY = "nvmlDeviceGetMemoryInfo"
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
 HANDLE = "nvmlDeviceGetHandleByIndex"
 CLASSES = {
-    Code.UNINITIALIZED: "NVMLError_Uninitialized",
-    Code.NOT_SUPPORTED: "NVMLError_NotSupported",
-    Code.NO_PERMISSION: "NVMLError_NoPermission",
-    Code.DRIVER_NOT_LOADED: "NVMLError_DriverNotLoaded",
-    Code.TIMEOUT: "NVMLError_Timeout",
-    Code.GPU_IS_LOST: "NVMLError_GpuIsLost",
-    Code.RESET_REQUIRED: "NVMLError_ResetRequired",
-    Code.OPERATING_SYSTEM: "NVMLError_OperatingSystem",
-    Code.LIB_RM_VERSION_MISMATCH: "NVMLError_LibRmVersionMismatch",
-    Code.NOT_READY: "NVMLError_NotReady",
-    Code.UNKNOWN: "NVMLError_Unknown",
+    NvmlCode.UNINITIALIZED: "NVMLError_Uninitialized",
+    NvmlCode.NOT_SUPPORTED: "NVMLError_NotSupported",
+    NvmlCode.NO_PERMISSION: "NVMLError_NoPermission",
+    NvmlCode.DRIVER_NOT_LOADED: "NVMLError_DriverNotLoaded",
+    NvmlCode.TIMEOUT: "NVMLError_Timeout",
+    NvmlCode.GPU_IS_LOST: "NVMLError_GpuIsLost",
+    NvmlCode.RESET_REQUIRED: "NVMLError_ResetRequired",
+    NvmlCode.OPERATING_SYSTEM: "NVMLError_OperatingSystem",
+    NvmlCode.LIB_RM_VERSION_MISMATCH: "NVMLError_LibRmVersionMismatch",
+    NvmlCode.NOT_READY: "NVMLError_NotReady",
+    NvmlCode.UNKNOWN: "NVMLError_Unknown",
 }
 every_code = pytest.mark.parametrize("code", list(CLASSES), ids=lambda code: code.name)
 
@@ -39,7 +39,7 @@ every_code = pytest.mark.parametrize("code", list(CLASSES), ids=lambda code: cod
 @every_code
 @pytest.mark.parametrize("function", [MEMORY, COMPUTE])
 def test_each_code_is_an_exception_of_its_own(
-    client: Client, machine: State, code: Code, function: str
+    client: Client, machine: State, code: NvmlCode, function: str
 ) -> None:
     """
     A code becomes a subclass of NVMLError that carries it.
@@ -53,15 +53,15 @@ def test_each_code_is_an_exception_of_its_own(
 @pytest.mark.parametrize(
     "code",
     [
-        Code.NO_PERMISSION,
-        Code.DRIVER_NOT_LOADED,
-        Code.OPERATING_SYSTEM,
-        Code.LIB_RM_VERSION_MISMATCH,
-        Code.UNKNOWN,
+        NvmlCode.NO_PERMISSION,
+        NvmlCode.DRIVER_NOT_LOADED,
+        NvmlCode.OPERATING_SYSTEM,
+        NvmlCode.LIB_RM_VERSION_MISMATCH,
+        NvmlCode.UNKNOWN,
     ],
     ids=lambda code: code.name,
 )
-def test_init_can_fail(machine: State, start: Callable[..., Client], code: Code) -> None:
+def test_init_can_fail(machine: State, start: Callable[..., Client], code: NvmlCode) -> None:
     """
     Init fails while the fault is there and works once it is gone, in the same process.
     """
@@ -79,7 +79,7 @@ def test_a_fault_is_about_its_card_only(client: Client, machine: State) -> None:
     """
     A card that fell off the bus leaves the others alone.
     """
-    machine.faults.add(Fault.code(Code.GPU_IS_LOST, card=1))
+    machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=1))
     good = client(f"{MEMORY}(card(0)).total")
 
     assert "NVMLError_GpuIsLost" == client.error(f"{HANDLE}(1)")
@@ -90,7 +90,7 @@ def test_a_lost_card_is_still_counted(client: Client, machine: State) -> None:
     """
     One index fails while the count includes it: whoever stops there misses the rest.
     """
-    machine.faults.add(Fault.code(Code.GPU_IS_LOST, HANDLE, card=2))
+    machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, HANDLE, card=2))
 
     assert 8 == client("nvmlDeviceGetCount()")
     assert ["NVMLError_GpuIsLost" if i == 2 else "" for i in range(8)] == [
@@ -102,7 +102,7 @@ def test_a_fault_may_begin_late_and_end(client: Client, machine: State) -> None:
     """
     After 2 calls for 3 times: the others work.
     """
-    machine.faults.add(Fault.code(Code.UNKNOWN, MEMORY, after=2, times=3))
+    machine.faults.add(Fault.code(NvmlCode.UNKNOWN, MEMORY, after=2, times=3))
     answers = ["error" in client.ask(f"{MEMORY}(card(0))") for _ in range(7)]
 
     assert [False, False, True, True, True, False, False] == answers
@@ -112,7 +112,7 @@ def test_one_version_of_a_function_can_fail_alone(client: Client, machine: State
     """
     A fault can be aimed at the second version of the memory info.
     """
-    machine.faults.add(Fault.code(Code.NOT_SUPPORTED, f"{MEMORY}_v2"))
+    machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, f"{MEMORY}_v2"))
     client(f"{MEMORY}(card(0))")
 
     assert "NVMLError_NotSupported" == client.error(f"{MEMORY}(card(0), nvmlMemory_v2)")
@@ -224,7 +224,7 @@ def test_bad_bytes_in_a_text_raise(client: Client, machine: State, call: str) ->
     """
     Strings are decoded strictly, so that broken ones are a UnicodeDecodeError.
     """
-    machine.faults.add(Fault(Action.GARBLE))
+    machine.faults.add(Fault(FaultAction.GARBLE))
 
     assert "UnicodeDecodeError" == client.error(call)
 

@@ -29,7 +29,7 @@ STRUCTURES = {
 ENUMERATIONS = {
     "KIND": layout.Liveness,
     "LIST": layout.Lists,
-    "ACTION": layout.Action,
+    "ACTION": layout.FaultAction,
 }
 CONSTANTS = {
     "STATE_MAGIC": layout.MAGIC,

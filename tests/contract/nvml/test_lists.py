@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpufence.quantity import MIB
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action, Lists
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction, Lists
 
 if TYPE_CHECKING:
     from simulator.nvml.state import State
@@ -85,17 +85,17 @@ def test_an_empty_probe_succeeds_only_without_processes(client: Client, machine:
     """
     Asked without a buffer, an empty list is a success; any other is too big for it.
     """
-    assert [Code.SUCCESS, 0] == client(f"raw('{COMPUTE}_v3', card(0), None)")
+    assert [NvmlCode.SUCCESS, 0] == client(f"raw('{COMPUTE}_v3', card(0), None)")
     put(machine, 3)
-    assert [Code.INSUFFICIENT_SIZE, 3] == client(f"raw('{COMPUTE}_v3', card(0), None)")
+    assert [NvmlCode.INSUFFICIENT_SIZE, 3] == client(f"raw('{COMPUTE}_v3', card(0), None)")
 
 
 @pytest.mark.parametrize(
     ("capacity", "expected"),
-    [(2, Code.INSUFFICIENT_SIZE), (3, Code.SUCCESS), (9, Code.SUCCESS)],
+    [(2, NvmlCode.INSUFFICIENT_SIZE), (3, NvmlCode.SUCCESS), (9, NvmlCode.SUCCESS)],
 )
 def test_a_small_buffer_is_answered_with_the_size_it_takes(
-    client: Client, machine: State, capacity: int, expected: Code
+    client: Client, machine: State, capacity: int, expected: NvmlCode
 ) -> None:
     """
     A buffer must hold the whole list; the count is right either way.
@@ -110,7 +110,7 @@ def test_growth_within_what_pynvml_allows_for_is_unnoticed(client: Client, machi
     Room for 2n+5 entries is what pynvml asks for, so a few newcomers between its two calls fit.
     """
     put(machine, 2)
-    machine.faults.add(Fault(Action.PAD, COMPUTE, argument=7, after=1, times=1))
+    machine.faults.add(Fault(FaultAction.PAD, COMPUTE, argument=7, after=1, times=1))
 
     assert 9 == len(client(f"{COMPUTE}(card(0))"))
 
@@ -122,7 +122,7 @@ def test_growth_beyond_it_is_an_error_that_pynvml_does_not_retry(
     From 2 to 42 processes between the two calls raises; asked again, it works.
     """
     put(machine, 2)
-    machine.faults.add(Fault(Action.PAD, COMPUTE, argument=40, after=1, times=1))
+    machine.faults.add(Fault(FaultAction.PAD, COMPUTE, argument=40, after=1, times=1))
 
     assert "NVMLError_InsufficientSize" == client.error(f"{COMPUTE}(card(0))")
     assert 2 == len(client(f"{COMPUTE}(card(0))"))
@@ -133,7 +133,7 @@ def test_a_storm_of_growth_never_ends_by_itself(client: Client, machine: State) 
     INSUFFICIENT_SIZE for ever means that whoever retries has to give up at some time.
     """
     put(machine, 2)
-    machine.faults.add(Fault.code(Code.INSUFFICIENT_SIZE, COMPUTE))
+    machine.faults.add(Fault.code(NvmlCode.INSUFFICIENT_SIZE, COMPUTE))
 
     for _ in range(5):
         assert "NVMLError_InsufficientSize" == client.error(f"{COMPUTE}(card(0))")
@@ -144,7 +144,7 @@ def test_memory_that_is_not_available_arrives_as_none(client: Client, machine: S
     2^64-1 becomes None, which is neither zero nor huge.
     """
     put(machine)
-    machine.faults.add(Fault(Action.NOT_AVAILABLE, COMPUTE))
+    machine.faults.add(Fault(FaultAction.NOT_AVAILABLE, COMPUTE))
 
     assert None is client(f"{COMPUTE}(card(0))")[0]["usedGpuMemory"]
 
@@ -154,7 +154,7 @@ def test_the_detail_list_cannot_carry_unavailable_memory(client: Client, machine
     The wrapper of the detail list in pynvml stumbles over N/A with a TypeError.
     """
     put(machine, card=7)
-    machine.faults.add(Fault(Action.NOT_AVAILABLE))
+    machine.faults.add(Fault(FaultAction.NOT_AVAILABLE))
 
     assert "TypeError" == client.error(DETAILS.format(mode=0))
 
@@ -164,7 +164,7 @@ def test_duplicate_entries_are_passed_on(client: Client, machine: State) -> None
     A PID that is listed twice arrives twice: summing would double its memory.
     """
     (pid,) = put(machine)
-    machine.faults.add(Fault(Action.DUPLICATE, COMPUTE, argument=2))
+    machine.faults.add(Fault(FaultAction.DUPLICATE, COMPUTE, argument=2))
 
     assert [pid, pid] == pids(client(f"{COMPUTE}(card(0))"))
 
@@ -174,7 +174,7 @@ def test_a_wrong_namespace_shows_an_empty_list(client: Client, machine: State) -
     Success with nobody listed while the card is in use: an idle look without idleness.
     """
     put(machine, 2)
-    machine.faults.add(Fault(Action.KEEP, COMPUTE, argument=0))
+    machine.faults.add(Fault(FaultAction.KEEP, COMPUTE, argument=0))
 
     assert [] == client(f"{COMPUTE}(card(0))")
     assert 201 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
@@ -184,7 +184,7 @@ def test_made_up_processes_have_no_proc_entry(client: Client, machine: State) ->
     """
     NVML may list PIDs that the system no longer knows.
     """
-    machine.faults.add(Fault(Action.PAD, COMPUTE, argument=1))
+    machine.faults.add(Fault(FaultAction.PAD, COMPUTE, argument=1))
     (process,) = client(f"{COMPUTE}(card(0))")
 
     assert FIRST_MADE_UP_PID == process["pid"]
@@ -221,7 +221,7 @@ def test_the_detail_list_has_no_room_for_growth(client: Client, machine: State) 
     """
     put(machine, 2, card=7)
     machine.faults.add(
-        Fault(Action.PAD, "nvmlDeviceGetRunningProcessDetailList", argument=1, after=1)
+        Fault(FaultAction.PAD, "nvmlDeviceGetRunningProcessDetailList", argument=1, after=1)
     )
 
     assert "NVMLError_InsufficientSize" == client.error(DETAILS.format(mode=0))

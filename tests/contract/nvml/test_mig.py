@@ -11,7 +11,7 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import MIB
-from simulator.nvml.faults import Code, Fault
+from simulator.nvml.faults import Fault, NvmlCode
 
 if TYPE_CHECKING:
     from simulator.nvml.state import State
@@ -181,6 +181,6 @@ def test_an_instance_is_lost_with_its_card(client: Client, cut: State) -> None:
     A fault of the card is one of its instances, too.
     """
     client(f"held = instance({CARD}, 0)")
-    cut.faults.add(Fault.code(Code.GPU_IS_LOST, card=CARD))
+    cut.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=CARD))
 
     assert "NVMLError_GpuIsLost" == client.error(f"{MEMORY}(held)")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from simulator.nvml.faults import Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.layout import FaultAction
 from tests.support.nvml_client import NoAnswerError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_a_call_may_never_return(machine: State, start: Callable[..., Client]) -
     A hanging call answers nothing and is deaf to SIGTERM; only SIGKILL ends the process.
     """
     client = start()
-    machine.faults.add(Fault(Action.HANG, MEMORY, card=1))
+    machine.faults.add(Fault(FaultAction.HANG, MEMORY, card=1))
     client(f"{MEMORY}(card(0))")
     client.send(f"{MEMORY}(card(1))")
     with pytest.raises(NoAnswerError):
@@ -76,7 +76,7 @@ def test_a_hanging_call_leaves_other_threads_alone(
     While one thread hangs in NVML another one can still ask it: calls are not serialised.
     """
     client = start()
-    machine.faults.add(Fault(Action.HANG, MEMORY))
+    machine.faults.add(Fault(FaultAction.HANG, MEMORY))
     client("threading = __import__('threading')")
     client("ask = lambda: nvmlDeviceGetMemoryInfo(card(0))")
     client("threading.Thread(target=ask, daemon=True).start()")
@@ -90,7 +90,7 @@ def test_a_call_may_crash_the_process(machine: State, start: Callable[..., Clien
     A driver bug inside a call ends the process by SIGSEGV.
     """
     client = start()
-    machine.faults.add(Fault(Action.CRASH, LIST, after=1))
+    machine.faults.add(Fault(FaultAction.CRASH, LIST, after=1))
     client.send(f"{LIST}(card(0))")
     client.receive()
     client.send(f"{LIST}(card(0))")

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from simulator.progress import Lines, Silence, Ticker, progress_on, ticking
+from simulator.progress import LogProgress, Silence, TerminalProgress, progress_on, ticking
 
 NEVER = 3600.0
 
@@ -29,7 +29,7 @@ def test_log_has_a_line_for_beginning_and_end() -> None:
     """
     stream = io.StringIO()
     clock = itertools.count(start=100.0, step=2.5).__next__
-    with Lines(stream, every_seconds=NEVER, clock=clock).step("building etcd (1/3)"):
+    with LogProgress(stream, every_seconds=NEVER, clock=clock).step("building etcd (1/3)"):
         pass
 
     assert "building etcd (1/3) ...\nbuilding etcd (1/3) ... 2.5 s, done\n" == stream.getvalue()
@@ -40,7 +40,10 @@ def test_failed_step_is_called_so() -> None:
     A step that raises is told as failed, and the error goes on.
     """
     stream = io.StringIO()
-    with pytest.raises(ZeroDivisionError), Lines(stream, every_seconds=NEVER).step("dividing"):
+    with (
+        pytest.raises(ZeroDivisionError),
+        LogProgress(stream, every_seconds=NEVER).step("dividing"),
+    ):
         _ = 1 / 0
 
     assert stream.getvalue().endswith("s, failed\n")
@@ -52,7 +55,7 @@ def test_terminal_ticks_in_place() -> None:
     """
     stream = Terminal()
     clock = itertools.count(start=0.0, step=291.0).__next__
-    with Ticker(stream, every_seconds=NEVER, clock=clock).step("building"):
+    with TerminalProgress(stream, every_seconds=NEVER, clock=clock).step("building"):
         pass
 
     assert "\r\x1b[Kbuilding ... 0 s\r\x1b[Kbuilding ... 291.0 s, done\n" == stream.getvalue()
@@ -64,7 +67,7 @@ def test_long_step_shows_that_it_lives() -> None:
     """
     stream = io.StringIO()
     deadline = time.monotonic() + 10
-    with Lines(stream, every_seconds=0.001).step("waiting"):
+    with LogProgress(stream, every_seconds=0.001).step("waiting"):
         while stream.getvalue().count("\n") < 3 and time.monotonic() < deadline:
             time.sleep(0.001)
 
@@ -82,8 +85,10 @@ def test_nothing_ticks_after_the_end() -> None:
     assert (before + 1, before) == (during, threading.active_count())
 
 
-@pytest.mark.parametrize(("stream", "form"), [(Terminal(), Ticker), (io.StringIO(), Lines)])
-def test_form_suits_the_stream(stream: io.StringIO, form: type[Lines]) -> None:
+@pytest.mark.parametrize(
+    ("stream", "form"), [(Terminal(), TerminalProgress), (io.StringIO(), LogProgress)]
+)
+def test_form_suits_the_stream(stream: io.StringIO, form: type[LogProgress]) -> None:
     """
     A terminal ticks, a log gets lines.
     """
@@ -95,7 +100,7 @@ def test_fact_is_a_line() -> None:
     A fact that took no time is one line.
     """
     stream = io.StringIO()
-    Lines(stream).say("ready")
+    LogProgress(stream).say("ready")
 
     assert "ready\n" == stream.getvalue()
 

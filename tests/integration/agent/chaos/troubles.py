@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from gpufence import names
 from gpufence.quantity import MIB
 from kube import core
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction
 from tests.integration.agent.chaos.spans import Span
 from tests.integration.agent.chaos.stage import READY_SECONDS, START_PAUSE_SECONDS
 from tests.integration.agent.chaos.truth import Blind
@@ -44,13 +44,13 @@ The operator's word reaches the agent within that time.
 _LIST = "nvmlDeviceGetComputeRunningProcesses"
 _MEMORY = "nvmlDeviceGetMemoryInfo"
 _FAULTS: Final[Mapping[Trouble, Fault]] = {
-    Trouble.LIBRARY_CRASHES: Fault(Action.CRASH, _MEMORY, times=1),
-    Trouble.LIBRARY_HANGS: Fault(Action.HANG, _MEMORY, times=1),
-    Trouble.CARD_LOST: Fault.code(Code.GPU_IS_LOST),
-    Trouble.LIST_REFUSED: Fault.code(Code.NO_PERMISSION, _LIST),
-    Trouble.LIST_UNKNOWN: Fault(Action.NOT_AVAILABLE, _LIST),
-    Trouble.LIST_ZERO: Fault(Action.ZERO, _LIST),
-    Trouble.LIST_GARBLED: Fault(Action.GARBLE, _LIST),
+    Trouble.LIBRARY_CRASHES: Fault(FaultAction.CRASH, _MEMORY, times=1),
+    Trouble.LIBRARY_HANGS: Fault(FaultAction.HANG, _MEMORY, times=1),
+    Trouble.CARD_LOST: Fault.code(NvmlCode.GPU_IS_LOST),
+    Trouble.LIST_REFUSED: Fault.code(NvmlCode.NO_PERMISSION, _LIST),
+    Trouble.LIST_UNKNOWN: Fault(FaultAction.NOT_AVAILABLE, _LIST),
+    Trouble.LIST_ZERO: Fault(FaultAction.ZERO, _LIST),
+    Trouble.LIST_GARBLED: Fault(FaultAction.GARBLE, _LIST),
     Trouble.SLOW: Fault.delay(0.05),
 }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cluster.identity import REMEDY
 from gpufence.snapshot import read_snapshot
-from simulator.nvml.faults import Code, Fault
+from simulator.nvml.faults import Fault, NvmlCode
 from tests.integration.agent.program.site import WITHIN, fenced_pod, place
 from tests.support.observing import eventually
 from tests.support.processes import PATIENCE_SECONDS, inherited
@@ -137,7 +137,7 @@ def test_snapshot_without_nvml_fails_with_its_reason(site: NodeSite) -> None:
     """
     A driver that does not answer is told, with exit code 1.
     """
-    site.node.state.faults.add(Fault.code(Code.DRIVER_NOT_LOADED))
+    site.node.state.faults.add(Fault.code(NvmlCode.DRIVER_NOT_LOADED))
     try:
         done = run("snapshot", **site.environment())
     finally:

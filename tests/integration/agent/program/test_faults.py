@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence import names
-from simulator.nvml.faults import Code, Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.layout import FaultAction
 from tests.integration.agent.program.site import (
     OVER,
     WITHIN,
@@ -30,15 +30,15 @@ LISTS = "nvmlDeviceGetComputeRunningProcesses"
 MEMORY = "nvmlDeviceGetMemoryInfo"
 
 HARMLESS = {
-    1: Fault(Action.DUPLICATE, LISTS, 1, 3),
-    2: Fault(Action.PAD, LISTS, 2, 5),
+    1: Fault(FaultAction.DUPLICATE, LISTS, 1, 3),
+    2: Fault(FaultAction.PAD, LISTS, 2, 5),
 }
 BLINDING = {
-    3: Fault(Action.GARBLE, card=3),
-    4: Fault.code(Code.GPU_IS_LOST, card=4),
-    5: Fault(Action.NOT_AVAILABLE, LISTS, 5),
-    6: Fault(Action.ZERO, LISTS, 6),
-    7: Fault(Action.KEEP, LISTS, 7, 0),
+    3: Fault(FaultAction.GARBLE, card=3),
+    4: Fault.code(NvmlCode.GPU_IS_LOST, card=4),
+    5: Fault(FaultAction.NOT_AVAILABLE, LISTS, 5),
+    6: Fault(FaultAction.ZERO, LISTS, 6),
+    7: Fault(FaultAction.KEEP, LISTS, 7, 0),
 }
 
 
@@ -78,10 +78,12 @@ def test_each_card_has_its_own_trouble(site: NodeSite, namespace: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "function"), [(Action.HANG, MEMORY), (Action.CRASH, LISTS)], ids=["hang", "crash"]
+    ("action", "function"),
+    [(FaultAction.HANG, MEMORY), (FaultAction.CRASH, LISTS)],
+    ids=["hang", "crash"],
 )
 def test_a_card_that_hangs_or_kills_its_reader_is_alone_in_that(
-    site: NodeSite, namespace: str, action: Action, function: str
+    site: NodeSite, namespace: str, action: FaultAction, function: str
 ) -> None:
     """
     A call that never returns, or takes the child with it, delays only the verdict on its card.
@@ -115,7 +117,7 @@ def test_a_lost_driver_is_waited_for(site: NodeSite, namespace: str) -> None:
     with site.agent() as agent:
         place(ground, fenced_pod("good", WITHIN))
         agent.wait_for_outcome("good", "within")
-        site.node.state.faults.add(Fault.code(Code.UNKNOWN))
+        site.node.state.faults.add(Fault.code(NvmlCode.UNKNOWN))
         place(ground, fenced_pod("greedy", OVER))
         assert eventually(lambda: agent.metrics()["gpufence_sample_age_seconds"] > 1)
         blind = agent.metrics()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from simulator.nvml.faults import Fault
-from simulator.nvml.layout import Action
+from simulator.nvml.layout import FaultAction
 from tests.integration.agent.program.site import (
     OVER,
     WITHIN,
@@ -151,7 +151,7 @@ def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: NodeSite) -> None:
     """
     A look that would take for half a minute is left behind.
     """
-    site.node.state.faults.add(Fault(Action.HANG, "nvmlDeviceGetMemoryInfo"))
+    site.node.state.faults.add(Fault(FaultAction.HANG, "nvmlDeviceGetMemoryInfo"))
     try:
         with site.agent(GPUFENCE_NVML_DEADLINE_SECONDS="30") as agent:
             began = time.monotonic()

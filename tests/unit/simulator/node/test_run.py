@@ -14,7 +14,7 @@ from simulator.node.errors import NotYetError
 from simulator.node.lifecycle import RestartPauses
 from simulator.node.pods import Inbox, Pods
 from simulator.node.processes import ProcRoot
-from simulator.node.run import PodContext, PodRun
+from simulator.node.run import PodRun, PodRunContext
 from tests.unit.simulator.node.builders import ADDRESS, container, pod, pod_object
 from tests.unit.simulator.node.world import FakeReports, FakeStarter, World
 
@@ -134,7 +134,9 @@ def test_a_pod_that_was_over_before_is_left_alone() -> None:
     A pod that had ended before the node came is neither started nor reported.
     """
     starter, reports = FakeStarter(), FakeReports()
-    context = PodContext(ADDRESS, reports, lambda _: cast("Any", starter), RestartPauses(), print)
+    context = PodRunContext(
+        ADDRESS, reports, lambda _: cast("Any", starter), RestartPauses(), print
+    )
     run = PodRun(replace(pod(), phase="Failed"), context, 0.0)
     run.advance(1)
     run.report(1)

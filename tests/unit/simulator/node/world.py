@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from simulator.node.lifecycle import RestartPauses
-from simulator.node.run import PodContext, PodRun
+from simulator.node.run import PodRun, PodRunContext
 from tests.unit.simulator.node.builders import ADDRESS, pod
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class World:
         self.reports = FakeReports()
         self.lines: list[str] = []
         self._containers, self._fields = containers, fields
-        context = PodContext(
+        context = PodRunContext(
             ADDRESS,
             self.reports,
             lambda _: cast("Any", self.starter),

@@ -15,9 +15,9 @@ from gpufence.quantity import GIB, MIB
 from simulator.nvml import layout
 from simulator.nvml.__main__ import describe
 from simulator.nvml.errors import CardFullError, StateFileError, TableFullError
-from simulator.nvml.faults import Code, Fault
+from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.file import ProcessIdentity
-from simulator.nvml.layout import Action, Lists
+from simulator.nvml.layout import FaultAction, Lists
 from simulator.nvml.state import State
 
 if TYPE_CHECKING:
@@ -178,8 +178,8 @@ def test_faults_can_be_read_back(state: State) -> None:
     The active faults are listed as they were made.
     """
     faults = (
-        Fault.code(Code.GPU_IS_LOST, "nvmlDeviceGetMemoryInfo", 1, after=2, times=3),
-        Fault(Action.PAD, "nvmlDeviceGetComputeRunningProcesses_v1", argument=7),
+        Fault.code(NvmlCode.GPU_IS_LOST, "nvmlDeviceGetMemoryInfo", 1, after=2, times=3),
+        Fault(FaultAction.PAD, "nvmlDeviceGetComputeRunningProcesses_v1", argument=7),
         Fault.delay(0.25),
     )
     numbers = [state.faults.add(fault) for fault in faults]
@@ -266,7 +266,7 @@ def test_a_machine_can_be_described(state: State) -> None:
     """
     state.processes.hold(state.find("0"), 2 * GIB, lists=Lists.MPS).resize(managed=GIB)
     state.processes.put(state.find("1:0"), os.getpid(), GIB)
-    state.faults.add(Fault.code(Code.UNKNOWN, "nvmlDeviceGetName", 1, after=2, times=1))
+    state.faults.add(Fault.code(NvmlCode.UNKNOWN, "nvmlDeviceGetName", 1, after=2, times=1))
     text = describe(state)
 
     assert f"PID {os.getpid()}: 2048 MiB, mps, 1024 MiB managed" in text

@@ -13,7 +13,7 @@ from simulator.nvml.layout import Lists
 from simulator.nvml.state import State
 from simulator.workload.errors import FrameworkError, NoCardError, OutOfMemoryError
 from simulator.workload.frameworks import FRAMEWORKS
-from simulator.workload.memory import AllocatorProgram, CardMemory, choose_cards
+from simulator.workload.memory import AllocatorProgram, FrameworkMemory, choose_cards
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +28,9 @@ def state(tmp_path: Path) -> State:
 
 def open_memory(
     state: State, framework: str = "none", *, context: int = 0, card: str = "0", **variables: str
-) -> CardMemory:
+) -> FrameworkMemory:
     program = AllocatorProgram(FRAMEWORKS[framework], variables, context)
-    return CardMemory(state, state.find(card), 0, program)
+    return FrameworkMemory(state, state.find(card), 0, program)
 
 
 def test_the_context_is_outside_the_cap(state: State) -> None:
@@ -181,7 +181,7 @@ def test_the_list_can_be_chosen(state: State) -> None:
     """
     A process may be in the graphics list.
     """
-    CardMemory(
+    FrameworkMemory(
         state, state.find("0"), 0, AllocatorProgram(FRAMEWORKS["none"], {}, 0, Lists.GRAPHICS)
     )
 

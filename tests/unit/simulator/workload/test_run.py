@@ -12,7 +12,7 @@ from gpufence.quantity import GIB, MIB
 from simulator.nvml.state import State
 from simulator.workload.errors import OutOfMemoryError, StoppedError
 from simulator.workload.frameworks import FRAMEWORKS
-from simulator.workload.memory import AllocatorProgram, CardMemory
+from simulator.workload.memory import AllocatorProgram, FrameworkMemory
 from simulator.workload.run import RunContext, ScriptRun
 from simulator.workload.script import read_script
 from simulator.workload.signals import Workers
@@ -52,7 +52,7 @@ class Stage:
         self.state = State.create(folder / "cards", "T4")
         self.pauses = FakePauses()
         self.lines: list[str] = []
-        self.memory = CardMemory(
+        self.memory = FrameworkMemory(
             self.state, self.state.find("0"), 0, AllocatorProgram(FRAMEWORKS["none"], {})
         )
         workers = Workers(self.lines.append)

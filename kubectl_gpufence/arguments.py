@@ -77,10 +77,10 @@ class _Version(argparse.Action):
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (see above)
 
         try:
-            found = version("gpufence")
+            installed = version("gpufence")
         except PackageNotFoundError:
-            found = "(not installed, run from its sources)"
-        sys.stdout.write(f"gpufence {found}\n")
+            installed = "(not installed, run from its sources)"
+        sys.stdout.write(f"gpufence {installed}\n")
         parser.exit()
 
 
@@ -122,12 +122,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     inspect.add_argument("node", metavar="NODE", type=_node_name)
     inspect.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
-    found = parser.parse_args(arguments)
-    found.namespace = getattr(found, "namespace", None) or ""
-    found.node = getattr(found, "node", None) or ""
-    if found.verb == "top" and found.watch and found.output == "json":
+    call = parser.parse_args(arguments)
+    call.namespace = getattr(call, "namespace", None) or ""
+    call.node = getattr(call, "node", None) or ""
+    if call.verb == "top" and call.watch and call.output == "json":
         top.error("--watch shows tables; ask for -o json once, as often as you like")
-    return found
+    return call
 
 
 def seconds(text: str) -> float:

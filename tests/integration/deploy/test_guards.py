@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from simulator.controlplane import ControlPlane
 
 OWN, OTHER = "guard-a", "guard-b"
-PATIENCE_SECONDS = 60.0
 TENANT = User("tenant", "tenants")
 RBAC = "rbac.authorization.k8s.io/v1"
 DRY = {"dryRun": "All"}

@@ -33,13 +33,6 @@ def environment() -> dict[str, Any]:
     }
 
 
-def test_it_runs_the_program_that_the_wheel_brings() -> None:
-    """
-    The command is the console script with its command.
-    """
-    assert [NAME, "run"] == container()["command"]
-
-
 def test_every_variable_is_a_setting_or_the_runtimes() -> None:
     """
     Nothing is set that nobody reads.
@@ -91,23 +84,6 @@ def test_it_sees_the_hosts_processes_and_nothing_else_of_the_host() -> None:
     assert not {"hostNetwork", "hostIPC", "volumes"} & spec().keys()
 
 
-def test_it_has_no_privilege() -> None:
-    """
-    It is nobody, without capabilities, on a file system it cannot write.
-    """
-    assert {
-        "runAsNonRoot": True,
-        "runAsUser": 65532,
-        "runAsGroup": 65532,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    } == spec()["securityContext"]
-    assert {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    } == container()["securityContext"]
-
-
 def test_it_runs_wherever_a_tenant_may() -> None:
     """
     Every taint is tolerated, and a full node makes room for it first.
@@ -131,13 +107,14 @@ def test_it_leaves_for_a_new_driver() -> None:
     } in operators
 
 
-def test_its_account_has_its_name() -> None:
+def test_it_has_one_name() -> None:
     """
-    The pod, the account and every selector agree on one name.
+    The command, the account and every selector agree on one name.
     """
     daemonset = found("DaemonSet", NAME)
     labels = daemonset["spec"]["template"]["metadata"]["labels"]
 
+    assert [NAME, "run"] == container()["command"]
     assert NAME == spec()["serviceAccountName"] == found("ServiceAccount", NAME)["metadata"]["name"]
     assert daemonset["spec"]["selector"]["matchLabels"].items() <= labels.items()
     assert found("Service", NAME)["spec"]["selector"].items() <= labels.items()

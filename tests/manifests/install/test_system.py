@@ -122,11 +122,24 @@ def test_every_workload_runs_an_image_of_ours_by_its_own_program(item: dict[str,
 
 
 @pytest.mark.parametrize("item", workloads(), ids=lambda item: item["metadata"]["name"])
-def test_no_pod_gets_the_addresses_of_services(item: dict[str, Any]) -> None:
+def test_no_workload_has_what_it_does_not_need(item: dict[str, Any]) -> None:
     """
-    Nobody reads the variables of other Services, so none are set.
+    Each is nobody, without capabilities, on a root it cannot write, without Services' variables.
     """
+    (container,) = pod_spec(item)["containers"]
+
     assert pod_spec(item)["enableServiceLinks"] is False
+    assert {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }.items() <= pod_spec(item)["securityContext"].items()
+    assert {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    } == container["securityContext"]
 
 
 @pytest.mark.parametrize("name", ["gpufence-webhook", "gpufence-agent"])

@@ -8,8 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpufence.findings import Finding, Level
-from kubectl_gpufence.doctor.fenced import check_agents, check_namespaces
-from kubectl_gpufence.doctor.installed import check_rights, check_server, check_webhook
+from kubectl_gpufence.doctor.checks_agents import check_agents, check_namespaces
+from kubectl_gpufence.doctor.checks_webhook import check_rights, check_server, check_webhook
 from kubectl_gpufence.doctor.read import read_installation
 from kubectl_gpufence.table import Cell, Tone, coloured, counted, wrapped
 

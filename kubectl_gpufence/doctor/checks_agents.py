@@ -1,5 +1,5 @@
 """
-PURE. Who is fenced and by whom: the kill switch, agents and nodes, namespaces and their pods.
+PURE. Who is fenced and by whom: checks of kill switch, agents, nodes, namespaces and their pods.
 """
 
 from __future__ import annotations

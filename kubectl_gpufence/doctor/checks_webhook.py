@@ -1,5 +1,5 @@
 """
-PURE. What is installed: the API server, the caller's rights, the webhook, and the policies.
+PURE. What is installed: checks of API server, the caller's rights, webhook and policies.
 """
 
 from __future__ import annotations

@@ -47,45 +47,20 @@ class CardLine(NamedTuple):
 
 class NodeLine(NamedTuple):
     """
-    One node and its cards, of which there are none where nobody knows any.
+    One node and the sums of its cards, None where a part of them is unknown, or where no card is.
+    `fenced` and `over` are pods.
     """
 
     node: str
-    cards: Sequence[CardLine]
+    cards: int | None
+    total_bytes: int | None
+    used_bytes: int | None
+    committed_bytes: int | None
+    unattributed_bytes: int | None
+    fenced: int | None
+    over: int | None
     agent: Cell
-    snapshot: Snapshot | None = None
-
-    @property
-    def total_bytes(self) -> int | None:
-        return _total([line.card.total_bytes for line in self.cards])
-
-    @property
-    def used_bytes(self) -> int | None:
-        return _total([line.card.used_bytes for line in self.cards])
-
-    @property
-    def committed_bytes(self) -> int | None:
-        return _total([line.committed_bytes for line in self.cards])
-
-    @property
-    def unattributed_bytes(self) -> int | None:
-        return _total([line.card.unattributed_bytes for line in self.cards])
-
-    @property
-    def fenced(self) -> int | None:
-        """
-        Return how many pods are fenced.
-        """
-        return None if self.snapshot is None else sum(1 for pod in self.snapshot.pods if pod.mode)
-
-    @property
-    def over(self) -> int | None:
-        """
-        Return how many pods are over a limit.
-        """
-        if self.snapshot is None:
-            return None
-        return sum(1 for pod in self.snapshot.pods if any(use.over_seconds for use in pod.uses))
+    snapshot: Snapshot | None
 
 
 def card_lines(scene: Scene) -> list[CardLine]:
@@ -112,10 +87,7 @@ def node_lines(scene: Scene) -> list[NodeLine]:
     cards: dict[str, list[CardLine]] = {name: [] for name in scene.agents}
     for line in card_lines(scene):
         cards.setdefault(line.node, []).append(line)
-    return [
-        NodeLine(name, cards[name], _agent_state(scene.agents.get(name)), scene.snapshots.get(name))
-        for name in sorted(cards)
-    ]
+    return [_node_line(name, cards[name], scene.agents.get(name)) for name in sorted(cards)]
 
 
 def cards_table(lines: Sequence[CardLine], display: Display, *, wide: bool) -> list[str]:
@@ -143,7 +115,7 @@ def cards_table(lines: Sequence[CardLine], display: Display, *, wide: bool) -> l
 def nodes_table(lines: Sequence[NodeLine], display: Display, *, wide: bool) -> list[str]:
     columns: list[Column[NodeLine]] = [
         Column("NODE", lambda line: line.node, shrinks=True),
-        Column("CARDS", lambda line: _number(len(line.cards) or None), right=True),
+        Column("CARDS", lambda line: _number(line.cards), right=True),
         Column("TOTAL", lambda line: allowed(line.total_bytes, none=UNKNOWN), right=True),
         Column("USED", lambda line: held(line.used_bytes), right=True),
         Column("SHARE", lambda line: bar(line.used_bytes, line.total_bytes, display)),
@@ -187,7 +159,7 @@ def card_json(line: CardLine) -> dict[str, object]:
 def node_json(line: NodeLine) -> dict[str, object]:
     return {
         "node": line.node,
-        "cards": len(line.cards) or None,
+        "cards": line.cards,
         "total": exact(line.total_bytes),
         "used": exact(line.used_bytes),
         "committed": exact(line.committed_bytes),
@@ -199,6 +171,24 @@ def node_json(line: NodeLine) -> dict[str, object]:
         "version": line.snapshot.version if line.snapshot else None,
         "driver": line.snapshot.driver if line.snapshot else None,
     }
+
+
+def _node_line(node: str, cards: Sequence[CardLine], agent: NodeAgent | None) -> NodeLine:
+    snapshot = None if agent is None else agent.snapshot
+    pods = () if snapshot is None else snapshot.pods
+    over = [pod for pod in pods if any(use.over_seconds for use in pod.uses)]
+    return NodeLine(
+        node=node,
+        cards=len(cards) or None,
+        total_bytes=_total([line.card.total_bytes for line in cards]),
+        used_bytes=_total([line.card.used_bytes for line in cards]),
+        committed_bytes=_total([line.committed_bytes for line in cards]),
+        unattributed_bytes=_total([line.card.unattributed_bytes for line in cards]),
+        fenced=len([pod for pod in pods if pod.mode]) if snapshot else None,
+        over=len(over) if snapshot else None,
+        agent=_agent_state(agent),
+        snapshot=snapshot,
+    )
 
 
 def _of_node(node: SeenNode, state: str) -> Iterator[CardLine]:

@@ -46,11 +46,13 @@ class PodLine(NamedTuple):
 
     @property
     def namespace(self) -> str:
-        return self.pod.namespace if self.pod else self.row.namespace if self.row else ""
+        known = self.pod or self.row
+        return known.namespace if known else ""
 
     @property
     def name(self) -> str:
-        return self.pod.name if self.pod else self.row.name if self.row else ""
+        known = self.pod or self.row
+        return known.name if known else ""
 
     @property
     def owner(self) -> str:

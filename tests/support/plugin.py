@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpufence.mode import Mode
@@ -93,98 +94,82 @@ def use_row(used: int | None = 2 * GIB, **changes: Any) -> UseRow:
     """
     Build a use within its limit, of one process.
     """
-    said: dict[str, Any] = {
-        "card": CARD,
-        "used_bytes": used,
-        "limit_bytes": LIMIT,
-        "allowance_bytes": 2150 * MIB,
-        "outcome": "within",
-        "processes": (ProcessRow(41, used, container="trainer"),),
-    }
-    return UseRow(**(said | changes))
+    return UseRow(
+        card=CARD,
+        used_bytes=used,
+        limit_bytes=LIMIT,
+        allowance_bytes=2150 * MIB,
+        outcome="within",
+        processes=(ProcessRow(41, used, container="trainer"),),
+    )._replace(**changes)
 
 
 def pod_row(*uses: UseRow, **changes: Any) -> PodRow:
-    said: dict[str, Any] = {
-        "uid": UID,
-        "namespace": "team-a",
-        "name": "trainer-0",
-        "mode": "evict",
-        "owner": "Job/trainer",
-        "uses": uses or (use_row(),),
-    }
-    return PodRow(**(said | changes))
+    return PodRow(
+        uid=UID,
+        namespace="team-a",
+        name="trainer-0",
+        mode="evict",
+        owner="Job/trainer",
+        uses=uses or (use_row(),),
+    )._replace(**changes)
 
 
 def card_row(index: int = 0, **changes: Any) -> CardRow:
-    said: dict[str, Any] = {
-        "uuid": f"GPU-{index}",
-        "index": index,
-        "model": "Tesla T4",
-        "total_bytes": T4_BYTES,
-        "used_bytes": 4 * GIB,
-        "free_bytes": 11 * GIB,
-        "reserved_bytes": 300 * MIB,
-        "committed_bytes": 6 * GIB,
-        "unattributed_bytes": 0,
-        "listed_seconds_ago": 1.5,
-    }
-    return CardRow(**(said | changes))
+    return CardRow(
+        uuid=f"GPU-{index}",
+        index=index,
+        model="Tesla T4",
+        total_bytes=T4_BYTES,
+        used_bytes=4 * GIB,
+        free_bytes=11 * GIB,
+        reserved_bytes=300 * MIB,
+        committed_bytes=6 * GIB,
+        unattributed_bytes=0,
+        listed_seconds_ago=1.5,
+    )._replace(**changes)
 
 
 def owner_row(**changes: Any) -> OwnerRow:
-    said: dict[str, Any] = {
-        "namespace": "team-a",
-        "kind": "Job",
-        "name": "trainer",
-        "limit_bytes": LIMIT,
-        "peak_bytes": 2 * GIB,
-        "over_seconds": 0.0,
-        "processes": 1,
-        "injected": True,
-        "pods": 1,
-        "evictions": 0,
-    }
-    return OwnerRow(**(said | changes))
+    return OwnerRow(
+        namespace="team-a",
+        kind="Job",
+        name="trainer",
+        limit_bytes=LIMIT,
+        peak_bytes=2 * GIB,
+        over_seconds=0.0,
+        processes=1,
+        injected=True,
+        pods=1,
+        evictions=0,
+    )._replace(**changes)
 
 
 def snapshot(*pods: PodRow, **changes: Any) -> Snapshot:
     """
     Build the snapshot of a healthy agent with one card.
     """
-    said: dict[str, Any] = {
-        "node": NODE,
-        "version": "0.1.0",
-        "at": "2026-01-02T03:04:05Z",
-        "started": "2026-01-02T00:00:00Z",
-        "driver": "570.124.06",
-        "highest": "evict",
-        "fresh": True,
-        "stale_seconds": 0.4,
-        "cards": (card_row(),),
-        "pods": pods or (pod_row(),),
-        "nobody": (NobodyRow(CARD, ProcessRow(7, 12 * MIB, command="Xorg")),),
-        "owners": (owner_row(),),
-    }
-    return Snapshot(**(said | changes))
+    return Snapshot(
+        node=NODE,
+        version="0.1.0",
+        at="2026-01-02T03:04:05Z",
+        started="2026-01-02T00:00:00Z",
+        driver="570.124.06",
+        highest="evict",
+        fresh=True,
+        stale_seconds=0.4,
+        cards=(card_row(),),
+        pods=pods or (pod_row(),),
+        nobody=(NobodyRow(CARD, ProcessRow(7, 12 * MIB, command="Xorg")),),
+        owners=(owner_row(),),
+    )._replace(**changes)
 
 
-def agent(said: Snapshot | None, trouble: str = "", **changes: Any) -> NodeAgent:
-    text = "" if said is None else write_snapshot(said)
-    whole: dict[str, Any] = {
-        "node": NODE,
-        "pod": "gpufence-agent-x",
-        "snapshot": said,
-        "trouble": trouble,
-        "text": text,
-    }
-    return NodeAgent(**(whole | changes))
+def agent(state: Snapshot | None, trouble: str = "", **changes: Any) -> NodeAgent:
+    text = "" if state is None else write_snapshot(state)
+    made = NodeAgent(NODE, "gpufence-agent-x", snapshot=state, trouble=trouble, text=text)
+    return replace(made, **changes)
 
 
 def scene(*pods: SeenPod, agents: tuple[NodeAgent, ...] = (), **changes: Any) -> Scene:
-    said: dict[str, Any] = {
-        "pods": pods,
-        "agents": by_node(agents),
-        "nodes": {NODE: seen_node()},
-    }
-    return Scene(**(said | changes))
+    return replace(Scene(pods, by_node(agents), {NODE: seen_node()}), **changes)

@@ -8,6 +8,8 @@ import json
 import signal
 from typing import TYPE_CHECKING
 
+from gpufence import names
+from kube import core
 from simulator.controlplane import User
 from tests.integration.plugin.site import SYSTEM, TENANT
 from tests.support.site import PATIENCE_SECONDS
@@ -68,23 +70,14 @@ def test_explain_tells_events_of_the_pod_itself(site: PluginSite) -> None:
     """
     pod = site.admin.get(f"/api/v1/namespaces/{site.team}/pods/trainer-0")
     for uid, message in ((pod["metadata"]["uid"], "holds too much"), ("another", "is history")):
-        site.admin.post(
-            f"/api/v1/namespaces/{site.team}/events",
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"generateName": "trainer-0."},
-                "involvedObject": {
-                    "kind": "Pod",
-                    "namespace": site.team,
-                    "name": "trainer-0",
-                    "uid": uid,
-                },
-                "reason": "GPUMemoryLimitExceeded",
-                "message": message,
-                "type": "Warning",
-            },
-        )
+        about = {"kind": "Pod", "namespace": site.team, "name": "trainer-0", "uid": uid}
+        event = {
+            "metadata": {"generateName": "trainer-0."},
+            "involvedObject": about,
+            "reason": names.LIMIT_EXCEEDED,
+            "message": message,
+        }
+        site.admin.post(core("namespaces", site.team, "events"), event)
 
     done = site.run("explain", "-n", site.team, "trainer-0")
 

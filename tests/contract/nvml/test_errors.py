@@ -108,16 +108,6 @@ def test_a_fault_may_begin_late_and_end(client: Client, machine: State) -> None:
     assert [False, False, True, True, True, False, False] == answers
 
 
-def test_one_version_of_a_function_can_fail_alone(client: Client, machine: State) -> None:
-    """
-    A fault can be aimed at the second version of the memory info.
-    """
-    machine.faults.add(Fault.code(NvmlCode.NOT_SUPPORTED, f"{MEMORY}_v2"))
-    client(f"{MEMORY}(card(0))")
-
-    assert "NVMLError_NotSupported" == client.error(f"{MEMORY}(card(0), nvmlMemory_v2)")
-
-
 def test_the_order_of_indices_may_change(client: Client, machine: State) -> None:
     """
     After a reboot the indices may be others while the UUIDs stay.
@@ -200,15 +190,6 @@ def test_a_handle_that_was_never_given_out(client: Client) -> None:
 
     assert "NVMLError_InvalidArgument" == client.error(f"{MEMORY}({made_up})")
     assert "NVMLError_InvalidArgument" == client.error(f"{MEMORY}(None)")
-
-
-def test_error_texts_come_from_the_library(client: Client) -> None:
-    """
-    Texts are there for known codes and for unknown ones, also the ones pynvml has no class for.
-    """
-    assert "GPU is lost" == client("nvmlErrorString(15)")
-    assert "In use by another client" == client("str(NVMLError(19))")
-    assert "Unknown Error" == client("nvmlErrorString(12345)")
 
 
 @pytest.mark.parametrize(

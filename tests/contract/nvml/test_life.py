@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -95,16 +94,6 @@ def test_a_killed_holder_is_gone_at_once(
     assert [] == pids(client)
     assert 0 == client(USED)
     assert 0 == machine.cards[0].room.taken
-
-
-def test_a_stopped_holder_still_holds(client: Client, holder: subprocess.Popen[str]) -> None:
-    """
-    A process that SIGSTOP froze keeps its memory, as on hardware.
-    """
-    holder.send_signal(signal.SIGSTOP)
-
-    assert [holder.pid] == pids(client)
-    holder.send_signal(signal.SIGCONT)
 
 
 def test_a_client_sees_its_own_memory(client: Client, machine: State) -> None:

@@ -128,17 +128,6 @@ def test_growth_beyond_it_is_an_error_that_pynvml_does_not_retry(
     assert 2 == len(client(f"{COMPUTE}(card(0))"))
 
 
-def test_a_storm_of_growth_never_ends_by_itself(client: Client, machine: State) -> None:
-    """
-    INSUFFICIENT_SIZE for ever means that whoever retries has to give up at some time.
-    """
-    put(machine, 2)
-    machine.faults.add(Fault.code(NvmlCode.INSUFFICIENT_SIZE, COMPUTE))
-
-    for _ in range(5):
-        assert "NVMLError_InsufficientSize" == client.error(f"{COMPUTE}(card(0))")
-
-
 def test_memory_that_is_not_available_arrives_as_none(client: Client, machine: State) -> None:
     """
     2^64-1 becomes None, which is neither zero nor huge.
@@ -200,19 +189,6 @@ def test_managed_memory_shows_on_the_device_only(client: Client, machine: State)
 
     assert 500 * MIB == client(f"{COMPUTE}(card(0))")[0]["usedGpuMemory"]
     assert 5500 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
-
-
-@pytest.mark.parametrize(("mode", "count"), [(0, 1), (1, 1), (2, 1), (3, 3)])
-def test_the_detail_list_has_a_mode_for_each_kind(
-    client: Client, machine: State, mode: int, count: int
-) -> None:
-    """
-    Mode 3 lists everybody, the others one kind.
-    """
-    for number, kind in enumerate(Lists):
-        machine.processes.put(machine.find("7"), 1_000_001 + number, MIB, lists=kind, kept=True)
-
-    assert count == len(client(DETAILS.format(mode=mode)))
 
 
 def test_the_detail_list_has_no_room_for_growth(client: Client, machine: State) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import MIB
-from simulator.nvml.faults import Fault, NvmlCode
 
 if TYPE_CHECKING:
     from simulator.nvml.state import State
@@ -29,15 +28,6 @@ def cut(machine: State) -> State:
     """
     machine.cards[CARD].cut("3g.20gb", "1g.5gb", "1g.5gb")
     return machine
-
-
-def test_the_mode_is_on(client: Client, cut: State) -> None:
-    """
-    A card in MIG mode says so and has room for seven instances.
-    """
-    assert cut.cards[CARD].mig
-    assert [1, 1] == client(f"nvmlDeviceGetMigMode(card({CARD}))")
-    assert 7 == client(f"nvmlDeviceGetMaxMigDeviceCount(card({CARD}))")
 
 
 def test_the_instances_are_found_by_counting(client: Client, cut: State) -> None:
@@ -174,13 +164,3 @@ def test_a_card_in_use_is_not_cut(cut: State) -> None:
 
     with pytest.raises(InvalidError, match="is in use"):
         cut.cards[CARD].cut("7g.40gb")
-
-
-def test_an_instance_is_lost_with_its_card(client: Client, cut: State) -> None:
-    """
-    A fault of the card is one of its instances, too.
-    """
-    client(f"held = instance({CARD}, 0)")
-    cut.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=CARD))
-
-    assert "NVMLError_GpuIsLost" == client.error(f"{MEMORY}(held)")

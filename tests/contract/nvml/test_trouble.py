@@ -41,16 +41,6 @@ def test_a_call_may_be_slow(client: Client, machine: State) -> None:
     assert seconds_for(client, f"{MEMORY}(card(0))") < 0.2
 
 
-def test_init_may_be_slow(machine: State, start: Callable[..., Client]) -> None:
-    """
-    Opening a cold card takes its time.
-    """
-    client = start(init=False)
-    machine.faults.add(Fault.delay(0.2, "nvmlInit"))
-
-    assert seconds_for(client, "nvmlInit()") >= 0.2
-
-
 def test_a_call_may_never_return(machine: State, start: Callable[..., Client]) -> None:
     """
     A hanging call answers nothing and is deaf to SIGTERM; only SIGKILL ends the process.

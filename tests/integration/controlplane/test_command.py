@@ -69,16 +69,3 @@ def test_end_of_a_part_is_told(assets: Assets, tmp_path: Path) -> None:
     assert 1 == status
     assert "etcd ended; its last words" in (tmp_path / "said").read_text()
     assert eventually(lambda: not processes_naming(str(kubeconfig.parent)))
-
-
-def test_folder_in_use_is_refused(assets: Assets, tmp_path: Path) -> None:
-    """
-    A folder that is not empty is refused with the reason, before anything starts.
-    """
-    del assets
-    (tmp_path / "file").touch()
-    call = [sys.executable, "-m", "simulator", "controlplane", "--folder", str(tmp_path)]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
-
-    assert 1 == done.returncode
-    assert f"folder {tmp_path} is not empty; name a new one or empty it" in done.stderr

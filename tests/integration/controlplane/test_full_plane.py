@@ -75,12 +75,3 @@ def test_pod_has_its_service_account(full_control_plane: ControlPlane, full_name
 
     assert "default" == pod["spec"]["serviceAccountName"]
     assert pod["spec"]["volumes"][0]["name"].startswith("kube-api-access-")
-
-
-def test_restart_with_watching_clients_is_short(full_control_plane: ControlPlane) -> None:
-    """
-    Watches of scheduler and controller manager do not hold up a restart, nor do they end by it.
-    """
-    full_control_plane.restart_api_server()
-
-    assert [] == full_control_plane.ended()

@@ -54,28 +54,6 @@ def test_program_that_takes_too_long_is_told(tmp_path: Path) -> None:
         end(process)
 
 
-def test_log_is_kept_over_a_restart(tmp_path: Path) -> None:
-    """
-    A program's second run adds to its log.
-    """
-    for word in ("first", "second"):
-        process = GuardedProcess(["sh", "-c", f"echo {word}"], surroundings(tmp_path))
-        process.wait_for_end()
-
-    assert "first\nsecond\n" == (tmp_path / "sh.log").read_text()
-
-
-def test_program_that_is_stopped_ends(tmp_path: Path) -> None:
-    """
-    A program that was told to stop is not running any more when its end was waited for.
-    """
-    process = GuardedProcess(["sleep", "600"], surroundings(tmp_path))
-    running = process.is_running
-    end(process)
-
-    assert (True, False) == (running, process.is_running)
-
-
 def test_warden_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     """
     Even when the warden hangs, the program ends.

@@ -58,14 +58,6 @@ def test_status_is_handed_on(script: str, status: int) -> None:
         assert status == process.wait(20)
 
 
-def test_missing_command_is_told() -> None:
-    """
-    A command that does not exist ends the warden with the shell's status for that.
-    """
-    with guarded("/nonexistent/command") as process:
-        assert warden.CANNOT_START == process.wait(20)
-
-
 def test_stop_signal_reaches_the_command() -> None:
     """
     SIGTERM to the warden ends the command by SIGTERM.
@@ -160,13 +152,3 @@ def test_killed_caller_leaves_nothing(tmp_path: Path) -> None:
 
         assert eventually(lambda: not leftovers.exists())
         assert eventually(lambda: not processes_naming(str(leftovers)))
-
-
-def test_caller_that_died_before_is_noticed() -> None:
-    """
-    A warden whose parent is not the caller starts nothing.
-    """
-    call = [sys.executable, str(warden.SCRIPT), "1", "5", "", "sh", "-c", "echo never"]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=20, check=False)
-
-    assert (warden.CALLER_GONE, "") == (done.returncode, done.stdout)

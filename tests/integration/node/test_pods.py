@@ -19,19 +19,6 @@ KEY = "gpufence.io/sitecustomize"
 GPU = {"limits": {"aliyun.com/gpu-mem": "3"}}
 
 
-def test_a_container_that_exits_ends_its_pod(ground: Ground) -> None:
-    """
-    A process that exits with 0 makes its pod succeed, with the last line of its log as message.
-    """
-    ground.place(pod("job", workload("hold 1Gi; exit 0"), restartPolicy="Never"))
-    ground.wait_for_phase("job", "Succeeded")
-    (container,) = ground.status("job")["containerStatuses"]
-    ending = container["state"]["terminated"]
-
-    assert (0, "Completed") == (ending["exitCode"], ending["reason"])
-    assert ending["message"].endswith("exit 0")
-
-
 def test_a_container_that_fails_is_restarted_with_pauses(ground: Ground) -> None:
     """
     Under OnFailure a failing container comes again and again, each time after a longer pause.

@@ -179,24 +179,3 @@ def test_a_worker_may_die_of_its_own(state: State) -> None:
         assert 0 == code
         assert 1 == complaint.count("out of memory")
         assert any("ended with 1" in line for line in program.lines)
-
-
-def test_a_process_can_use_several_cards(state: State) -> None:
-    """
-    One process holds memory on each card it was told to use.
-    """
-    with Program(state.path, "--card", "0,1", "hold 1Gi") as program:
-        program.until(DONE)
-
-        assert [(program.pid, GIB)] * 2 == [
-            (use.pid, use.memory) for card in state.cards for use in card.uses
-        ]
-
-
-def test_a_crash_frees_too(state: State) -> None:
-    """
-    A process that ends by SIGSEGV holds nothing any more.
-    """
-    with Program(state.path, "hold 1Gi; crash") as program:
-        assert -signal.SIGSEGV == program.end()[0]
-        assert {} == alive(state)

@@ -4,12 +4,11 @@ Progress as a log and as a terminal show it.
 
 import io
 import itertools
-import threading
 import time
 
 import pytest
 
-from simulator.progress import LogProgress, Silence, TerminalProgress, progress_on, ticking
+from simulator.progress import LogProgress, TerminalProgress, progress_on
 
 NEVER = 3600.0
 
@@ -74,17 +73,6 @@ def test_long_step_shows_that_it_lives() -> None:
     assert stream.getvalue().count("waiting ...") >= 3
 
 
-def test_nothing_ticks_after_the_end() -> None:
-    """
-    When a step is over, so is the thread that told of it.
-    """
-    before = threading.active_count()
-    with ticking(NEVER, lambda: None):
-        during = threading.active_count()
-
-    assert (before + 1, before) == (during, threading.active_count())
-
-
 @pytest.mark.parametrize(
     ("stream", "form"), [(Terminal(), TerminalProgress), (io.StringIO(), LogProgress)]
 )
@@ -93,25 +81,3 @@ def test_form_suits_the_stream(stream: io.StringIO, form: type[LogProgress]) -> 
     A terminal ticks, a log gets lines.
     """
     assert form is type(progress_on(stream))
-
-
-def test_fact_is_a_line() -> None:
-    """
-    A fact that took no time is one line.
-    """
-    stream = io.StringIO()
-    LogProgress(stream).say("ready")
-
-    assert "ready\n" == stream.getvalue()
-
-
-def test_silence_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Progress that nobody watches writes nowhere.
-    """
-    progress = Silence()
-    progress.say("anything")
-    with progress.step("something"):
-        pass
-
-    assert ("", "") == tuple(capsys.readouterr())

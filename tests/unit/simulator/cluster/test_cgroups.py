@@ -46,13 +46,6 @@ def test_version_two_has_one_hierarchy(tmp_path: Path) -> None:
     assert [tmp_path] == cgroups.hierarchies(tmp_path)
 
 
-def test_no_hierarchy_where_nothing_is_mounted(tmp_path: Path) -> None:
-    """
-    A machine without groups has none.
-    """
-    assert [] == cgroups.hierarchies(tmp_path / "nowhere")
-
-
 def test_a_group_is_made_everywhere(tmp_path: Path) -> None:
     """
     A kubelet finds the group in every hierarchy.
@@ -75,15 +68,6 @@ def test_a_group_goes_with_all_below(tmp_path: Path) -> None:
     cgroups.remove(NAME, tmp_path)
 
     assert set() == cgroups.leftovers(NAME, tmp_path)
-
-
-def test_removing_what_is_not_there_is_no_mistake(tmp_path: Path) -> None:
-    """
-    A second removal finds nothing to do.
-    """
-    first_version(tmp_path)
-
-    cgroups.remove(NAME, tmp_path)
 
 
 def test_a_group_in_use_is_told(tmp_path: Path) -> None:

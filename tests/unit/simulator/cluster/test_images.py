@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED, ImageArchives
-from simulator.cluster.images.builder import ASIDE, base_name
+from simulator.cluster.images.builder import base_name
 from simulator.cluster.setup import ImageError
 from simulator.progress import Silence
-
-EVERY = {"pause", "workload", *PRODUCT}
 
 
 class FakeBuilder:
@@ -72,18 +70,6 @@ def made(builder: FakeBuilder, tmp_path: Path) -> list[Path]:
     return images(tmp_path, builder).ensure(Silence())
 
 
-def test_every_image_gets_an_archive(tmp_path: Path) -> None:
-    """
-    The first time all images are built, on a base that is made before.
-    """
-    builder = FakeBuilder()
-    found = made(builder, tmp_path)
-
-    assert EVERY == {path.name.rpartition("-")[0] for path in found}
-    assert all(path.exists() for path in found)
-    assert "mmdebstrap" == builder.commands[1][0]
-
-
 def test_a_base_is_made_once(tmp_path: Path) -> None:
     """
     A base that the store has is not made again.
@@ -126,18 +112,6 @@ def test_a_change_builds_what_it_is_in(tmp_path: Path, file: str, programs: list
     assert programs == builder.programs()
 
 
-def test_compiled_files_are_no_change(tmp_path: Path) -> None:
-    """
-    What Python writes beside its sources is not part of them.
-    """
-    first = made(FakeBuilder(), tmp_path)
-    compiled = tmp_path / "sources" / "agent" / "__pycache__"
-    compiled.mkdir()
-    (compiled / "file.pyc").touch()
-
-    assert first == made(FakeBuilder(), tmp_path)
-
-
 def test_the_latest_archives_stay(tmp_path: Path) -> None:
     """
     Of each image the two archives that were used last are kept.
@@ -151,30 +125,6 @@ def test_the_latest_archives_stay(tmp_path: Path) -> None:
 
     assert 2 == len(list((tmp_path / "images").glob("agent-*.tar")))
     assert 1 == len(list((tmp_path / "images").glob("pause-*.tar")))
-
-
-def test_forgotten_images_are_built_again(tmp_path: Path) -> None:
-    """
-    Who wants today's packages gets a new base.
-    """
-    made(FakeBuilder(), tmp_path)
-    images(tmp_path, FakeBuilder()).forget(Silence())
-    builder = FakeBuilder()
-    made(builder, tmp_path)
-
-    assert "mmdebstrap" in {command[0] for command in builder.commands}
-
-
-def test_an_interrupted_build_is_cleared_away(tmp_path: Path) -> None:
-    """
-    What a killed build had put aside goes with the next one.
-    """
-    aside = tmp_path / "images" / f"{ASIDE}x"
-    aside.mkdir(parents=True)
-    (aside / "agent.tar").touch()
-    made(FakeBuilder(), tmp_path)
-
-    assert not aside.exists()
 
 
 def test_images_need_the_sources(tmp_path: Path) -> None:

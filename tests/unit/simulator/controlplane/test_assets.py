@@ -55,15 +55,6 @@ def test_relative_given_folder_holds_after_a_move(
     assert tmp_path / "given" == assets.given
 
 
-def test_program_that_is_nowhere_is_not_found(tmp_path: Path) -> None:
-    """
-    Looking does not build.
-    """
-    assets = Assets.from_environment({"XDG_CACHE_HOME": str(tmp_path)})
-
-    assert assets.find("etcd") is None
-
-
 def test_command_prints_where_programs_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,19 +66,6 @@ def test_command_prints_where_programs_are(
     status = main(["etcd"])
 
     assert (0, f"{tmp_path}/etcd\n") == (status, capsys.readouterr().out)
-
-
-def test_command_tells_what_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """
-    `build` ends with status 1 and one line where a setting is wrong.
-    """
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
-    status = main([])
-
-    assert 1 == status
-    assert "python -m simulator build: KUBEBUILDER_ASSETS is" in capsys.readouterr().err
 
 
 def test_command_knows_its_components(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 Temporary folders with an owner.
 """
 
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,17 +19,6 @@ def short_path() -> Iterator[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="gf-", dir="/tmp") as name:
         yield Path(name)
-
-
-def test_temporary_folder_is_private(short_path: Path) -> None:
-    """
-    Nobody else can look into the folder, which holds keys.
-    """
-    folder = temporary_folder(short_path)
-    try:
-        assert 0o700 == stat.S_IMODE(folder.path.stat().st_mode)
-    finally:
-        folder.leave()
 
 
 def test_temporary_folder_disappears(short_path: Path) -> None:
@@ -57,18 +45,6 @@ def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
     assert not abandoned.exists()
 
 
-def test_sweep_spares_the_living(short_path: Path) -> None:
-    """
-    A folder in use is left alone.
-    """
-    folder = temporary_folder(short_path)
-    try:
-        assert [] == sweep(short_path)
-        assert folder.path.exists()
-    finally:
-        folder.leave()
-
-
 def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
     """
     Other names, and links that carry our name to elsewhere, are left alone.
@@ -79,15 +55,6 @@ def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
 
     assert [] == sweep(tmp_path)
     assert elsewhere.exists()
-
-
-def test_named_folder_stays(short_path: Path) -> None:
-    """
-    A folder that the caller named is made where needed, and kept.
-    """
-    given_folder(short_path / "new" / "folder").leave()
-
-    assert (short_path / "new" / "folder").is_dir()
 
 
 def test_named_folder_must_be_empty(short_path: Path) -> None:
@@ -118,15 +85,3 @@ def test_long_name_leaves_no_room_for_sockets(tmp_path: Path) -> None:
     """
     with pytest.raises(StartError, match=r"longer than 92 bytes.*choose a shorter one"):
         given_folder(tmp_path / ("x" * 90))
-
-
-def test_long_temporary_folder_is_told(tmp_path: Path) -> None:
-    """
-    A TMPDIR whose name is too long is an error that names the remedy, and leaves nothing.
-    """
-    root = tmp_path / ("x" * 90)
-    root.mkdir()
-
-    with pytest.raises(StartError, match="set TMPDIR to a shorter one"):
-        temporary_folder(root)
-    assert [] == list(root.iterdir())

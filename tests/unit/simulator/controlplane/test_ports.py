@@ -51,26 +51,3 @@ def test_sharing_program_gets_the_connections(held: HeldPort) -> None:
                 accepted.close()
 
                 assert client.getsockname() == address
-
-
-def test_released_port_is_free(held: HeldPort) -> None:
-    """
-    After its release anybody may have the port.
-    """
-    held.release()
-    with socket.socket() as successor:
-        successor.bind((LOOPBACK, held.number))
-
-        assert held.number == successor.getsockname()[1]
-
-
-def test_two_held_ports_differ() -> None:
-    """
-    Holding again gives another port, although both could be shared.
-    """
-    ports = [HeldPort() for _ in range(50)]
-    try:
-        assert 50 == len({port.number for port in ports})
-    finally:
-        for port in ports:
-            port.release()

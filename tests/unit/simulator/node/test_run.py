@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from kube import ConflictError, Failure, NotFoundError, UnreachableError
-from simulator.node.errors import NotYetError
 from simulator.node.lifecycle import RestartPauses
 from simulator.node.pods import Inbox, Pods
 from simulator.node.processes import ProcRoot
@@ -45,41 +44,6 @@ def test_an_end_is_reported_with_the_last_words() -> None:
     assert ({1000: "0::/1000\n"}, {}) == (before, world.run.lines)
     assert ["Running", "Succeeded"] == world.phases
     assert "bye" == world.state["terminated"]["message"]
-
-
-def test_a_crash_is_answered_by_a_restart_and_then_by_pauses() -> None:
-    """
-    The first crash restarts at once, the second after the first pause.
-    """
-    world = World()
-    world.turn(1)
-    world.end(2, code=1)
-    world.end(3, code=1)
-    shown = world.state
-    world.turn(12)
-    waited = len(world.starter.processes)
-    world.turn(13)
-
-    assert "CrashLoopBackOff" == shown["waiting"]["reason"]
-    assert (2, 3) == (waited, len(world.starter.processes))
-    assert 2 == world.reports.statuses[-1]["containerStatuses"][0]["restartCount"]
-
-
-def test_a_container_that_cannot_start_yet_waits_and_tries_again() -> None:
-    """
-    A missing ConfigMap shows as CreateContainerConfigError until it is there.
-    """
-    world = World()
-    world.starter.refusals = [NotYetError('configmap "c" not found')]
-    world.turn(1)
-    shown = world.state
-    world.turn(1.5)
-    world.turn(2)
-
-    assert {
-        "waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" not found'}
-    } == shown
-    assert ["Pending", "Running"] == world.phases
 
 
 @pytest.mark.parametrize("error", [NotFoundError, ConflictError])
@@ -201,24 +165,6 @@ def test_a_shorter_grace_later_changes_nothing() -> None:
     world.turn(100)
 
     assert ["TERM"] == world.process.signals
-
-
-def test_a_pod_that_was_forced_out_of_the_api_is_ended_silently() -> None:
-    """
-    A pod that the API no longer has is ended with its own grace and not reported.
-    """
-    world = World()
-    world.turn(1)
-    world.run.vanish(2)
-    world.turn(2)
-    world.end(3, code=143)
-
-    assert (["TERM"], ["Running"], 0) == (
-        world.process.signals,
-        world.phases,
-        world.reports.removed,
-    )
-    assert world.run.is_gone
 
 
 def test_a_removal_that_fails_is_made_later() -> None:

@@ -22,15 +22,6 @@ def files(volume: dict[str, Any]) -> dict[str, str]:
     return volume_files({"name": "v", **volume}, pod(annotations={KEY: "print('hi')"}), SOURCES)
 
 
-def test_an_annotation_becomes_a_file() -> None:
-    """
-    A downwardAPI volume shows an annotation as a file.
-    """
-    item = {"path": "sitecustomize.py", **field(f"metadata.annotations['{KEY}']")}
-
-    assert {"sitecustomize.py": "print('hi')"} == files({"downwardAPI": {"items": [item]}})
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [

@@ -37,14 +37,6 @@ def test_a_name_stands_for_its_versions(name: str, expected: tuple[str, ...]) ->
     assert expected == named(name)
 
 
-def test_an_unknown_name_suggests_a_near_one() -> None:
-    """
-    A slip of the pen is answered with the function that was probably meant.
-    """
-    with pytest.raises(InvalidError, match="perhaps nvmlDeviceGetName was meant"):
-        span("nvmlDeviceGetNames")
-
-
 def test_a_name_from_nowhere_is_refused() -> None:
     """
     A fault for a function that is not there would never act, so it cannot be made.

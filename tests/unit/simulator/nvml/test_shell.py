@@ -37,16 +37,6 @@ def test_a_process_can_be_put_and_shown(path: Path, capsys: pytest.CaptureFixtur
     assert f"PID {os.getpid()}: 3072 MiB, mps" in capsys.readouterr().out
 
 
-def test_a_kept_process_needs_not_live(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    A PID that does not live is kept when asked to be.
-    """
-    run("put", path, "--card", 0, "--pid", 4_000_000, "--memory", "1Gi", "--kept")
-    run("show", path)
-
-    assert "PID 4000000" in capsys.readouterr().out
-
-
 def test_faults_come_and_go(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """
     A fault is numbered when made and removed by that number or with all others.
@@ -110,15 +100,3 @@ def test_wrong_words_are_usage_errors(
 
     assert 2 == ended.value.code
     assert complaint in capsys.readouterr().err
-
-
-def test_help_explains_cards_and_variants(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    The help shows how to begin and which drivers there are.
-    """
-    with pytest.raises(SystemExit):
-        run("--help")
-    text = capsys.readouterr().out
-
-    assert "nvml create --cards" in text
-    assert "535.98" in text

@@ -5,7 +5,6 @@ The state as Python changes it: memory, processes, faults and what cannot be.
 from __future__ import annotations
 
 import os
-import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,15 +30,6 @@ def state(tmp_path: Path) -> State:
     return State.create(tmp_path / "cards", "T4,A100-40:3g.20gb+1g.5gb")
 
 
-def test_an_allocation_takes_memory(state: State) -> None:
-    """
-    What a process holds is no longer free.
-    """
-    state.processes.hold(state.find("0"), 2 * GIB)
-
-    assert T4_FREE - 2 * GIB == state.cards[0].room.free
-
-
 def test_an_allocation_beyond_the_card_changes_nothing(state: State) -> None:
     """
     Out of memory hits whoever asks and leaves everything as it was.
@@ -61,17 +51,6 @@ def test_the_last_byte_can_be_taken(state: State) -> None:
     assert 0 == state.cards[0].room.free
     with pytest.raises(CardFullError):
         holding.grow(1)
-
-
-def test_what_nobody_holds_counts_too(state: State) -> None:
-    """
-    Memory that belongs to no process makes the card smaller for everybody.
-    """
-    state.cards[0].extra = 5 * GIB
-    with pytest.raises(CardFullError):
-        state.processes.hold(state.find("0"), 10 * GIB)
-
-    assert 5 * GIB == state.cards[0].extra
 
 
 def test_managed_memory_counts(state: State) -> None:
@@ -121,17 +100,6 @@ def test_there_is_an_end_to_processes(state: State) -> None:
         state.processes.hold(state.find("0"))
 
 
-def test_a_holding_knows_its_process(state: State) -> None:
-    """
-    A process that holds memory is listed with its own PID and kinds.
-    """
-    state.processes.hold(state.find("0"), GIB, lists=Lists.COMPUTE | Lists.GRAPHICS)
-    (use,) = state.cards[0].uses
-
-    assert (os.getpid(), GIB) == (use.pid, use.memory)
-    assert Lists.COMPUTE | Lists.GRAPHICS == use.lists
-
-
 def test_an_identity_is_that_of_proc() -> None:
     """
     A process's start time is what /proc says of it, whatever its name looks like.
@@ -155,24 +123,6 @@ def test_cards_are_found_or_named(state: State, name: str) -> None:
             state.find(name)
 
 
-def test_an_index_follows_the_order(state: State) -> None:
-    """
-    After a reboot index 0 may be another card.
-    """
-    state.reorder([1, 0])
-
-    assert 1 == state.find("0").card
-    assert (1, 0) == state.indices
-
-
-def test_an_order_names_every_card(state: State) -> None:
-    """
-    An order that leaves a card out is refused.
-    """
-    with pytest.raises(InvalidError, match="leaves cards out"):
-        state.reorder([0, 0])
-
-
 def test_faults_can_be_read_back(state: State) -> None:
     """
     The active faults are listed as they were made.
@@ -185,24 +135,6 @@ def test_faults_can_be_read_back(state: State) -> None:
     numbers = [state.faults.add(fault) for fault in faults]
 
     assert list(zip(numbers, faults, strict=True)) == list(state.faults.active())
-
-
-def test_there_is_an_end_to_faults(state: State) -> None:
-    """
-    A full table says how many fit.
-    """
-    for _ in range(layout.MAX_FAULTS):
-        state.faults.add(Fault.delay(1.0))
-
-    with pytest.raises(TableFullError, match="at most 64 faults"):
-        state.faults.add(Fault.delay(1.0))
-
-
-def test_the_file_is_open_to_all_users(state: State) -> None:
-    """
-    As with a driver's device files, whoever may use the card may write.
-    """
-    assert 0o666 == stat.S_IMODE(state.path.stat().st_mode)
 
 
 def test_a_second_opener_sees_the_same(state: State) -> None:

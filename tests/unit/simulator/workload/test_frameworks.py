@@ -325,13 +325,6 @@ def test_julia_dies_of_what_it_cannot_read(text: str) -> None:
     assert 1 == death("julia", JULIA_CUDA_HARD_MEMORY_LIMIT=text).code
 
 
-def test_a_program_without_framework_has_no_limit() -> None:
-    """
-    Plain CUDA programs read none of this.
-    """
-    assert NO_LIMIT is limit("none", PYTORCH_ALLOC_CONF=f"{FRACTION}:0.25")
-
-
 @pytest.mark.parametrize(
     ("framework", "words"),
     [

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpufence.quantity import GIB, MIB
-from simulator.nvml.layout import Lists
 from simulator.nvml.state import State
 from simulator.workload.errors import FrameworkError, NoCardError, OutOfMemoryError
 from simulator.workload.frameworks import FRAMEWORKS
@@ -54,28 +53,6 @@ def test_beyond_the_cap_there_is_nothing(state: State) -> None:
         memory.resize(GIB + 1)
 
     assert GIB == memory.shown == memory.in_use
-
-
-def test_beyond_the_card_there_is_nothing(state: State) -> None:
-    """
-    Without a cap the card is the limit, and a neighbour makes it smaller.
-    """
-    state.processes.put(state.find("0"), 4_000_000, 10 * GIB, kept=True)
-    memory = open_memory(state)
-    memory.resize(USABLE - 10 * GIB)
-
-    with pytest.raises(OutOfMemoryError):
-        memory.resize(USABLE - 10 * GIB + 1)
-
-
-def test_a_full_card_has_no_room_for_a_context(state: State) -> None:
-    """
-    Where not even the context fits, the process cannot begin.
-    """
-    state.processes.put(state.find("0"), 4_000_000, USABLE, kept=True)
-
-    with pytest.raises(OutOfMemoryError):
-        open_memory(state, context=300 * MIB)
 
 
 def test_a_failed_start_leaves_nothing_behind(state: State) -> None:
@@ -154,15 +131,6 @@ def test_managed_memory_knows_no_cap(state: State) -> None:
     assert (0, 5 * GIB) == (memory.shown, state.cards[0].room.taken)
 
 
-def test_a_fraction_is_one_of_what_cuda_sees(state: State) -> None:
-    """
-    The driver's own part of the card is not in the total that frameworks multiply.
-    """
-    memory = open_memory(state, "torch", PYTORCH_ALLOC_CONF="per_process_memory_fraction:0.1")
-
-    assert int(USABLE * 0.1) == memory.budget.limit
-
-
 def test_another_process_takes_as_much_again(state: State) -> None:
     """
     What was reopened for a worker uses as much as the original, context and managed part included.
@@ -175,17 +143,6 @@ def test_another_process_takes_as_much_again(state: State) -> None:
 
     assert memory.shown == again.shown == GIB + 300 * MIB
     assert 2 * (GIB + 301 * MIB) == both
-
-
-def test_the_list_can_be_chosen(state: State) -> None:
-    """
-    A process may be in the graphics list.
-    """
-    FrameworkMemory(
-        state, state.find("0"), 0, AllocatorProgram(FRAMEWORKS["none"], {}, 0, Lists.GRAPHICS)
-    )
-
-    assert Lists.GRAPHICS == state.cards[0].uses[0].lists
 
 
 @pytest.mark.parametrize(
@@ -211,15 +168,6 @@ def test_the_cards_to_use(
     places = choose_cards(state, asked, variables)
 
     assert expected == [(place.card, place.instance) for place in places]
-
-
-def test_all_cards_can_be_used_at_once(tmp_path: Path) -> None:
-    """
-    The word all means every card of the machine.
-    """
-    state = State.create(tmp_path / "cards", "3xT4")
-
-    assert [0, 1, 2] == [place.card for place in choose_cards(state, "all", {})]
 
 
 @pytest.mark.parametrize("visible", ["", "none", "void"])

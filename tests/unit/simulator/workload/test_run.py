@@ -10,7 +10,7 @@ import pytest
 
 from gpufence.quantity import GIB, MIB
 from simulator.nvml.state import State
-from simulator.workload.errors import OutOfMemoryError, StoppedError
+from simulator.workload.errors import StoppedError
 from simulator.workload.frameworks import FRAMEWORKS
 from simulator.workload.memory import AllocatorProgram, FrameworkMemory
 from simulator.workload.run import RunContext, ScriptRun
@@ -105,15 +105,6 @@ def test_shrinking_takes_its_time(stage: Stage) -> None:
     assert pytest.approx(2.0, abs=0.1) == stage.pauses.time
 
 
-def test_growth_to_where_it_is_already_does_nothing(stage: Stage) -> None:
-    """
-    A target that was passed long ago is reached.
-    """
-    stage.play("hold 3Gi; grow 1Gi/s to 2Gi; exit 0")
-
-    assert 3 * GIB == stage.memory.in_use
-
-
 def test_giving_back_more_than_there_is_ends_at_nothing(stage: Stage) -> None:
     """
     Less than nothing cannot be held.
@@ -133,14 +124,6 @@ def test_without_an_exit_it_holds_on(stage: Stage) -> None:
     assert 143 == stopped.value.code
     assert GIB == stage.memory.shown
     assert "script done, holding on" == stage.lines[-1]
-
-
-def test_out_of_memory_ends_the_run(stage: Stage) -> None:
-    """
-    An impatient process ends with its framework's words.
-    """
-    with pytest.raises(OutOfMemoryError, match="CUDA error: out of memory"):
-        stage.play("hold 20Gi; exit 0")
 
 
 def test_a_patient_process_waits_for_memory(tmp_path: Path) -> None:
@@ -165,25 +148,6 @@ def test_managed_memory_is_no_use_of_anybody(stage: Stage) -> None:
 
     assert GIB == stage.memory.shown
     assert 4 * GIB == stage.state.cards[0].room.taken
-
-
-def test_busy_is_passed_on(stage: Stage) -> None:
-    """
-    How busy the process is stands in its record.
-    """
-    stage.play("busy 42%; exit 0")
-
-    assert 42 == stage.state.processes.record(0).sm
-
-
-def test_closing_gives_everything_back(stage: Stage) -> None:
-    """
-    A process that ends in order leaves an empty card.
-    """
-    stage.play("hold 1Gi; hold 100Mi managed; exit 0")
-    stage.run.close()
-
-    assert 0 == stage.state.cards[0].room.taken
 
 
 def test_waiting_passes_the_time(stage: Stage) -> None:

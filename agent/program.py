@@ -19,6 +19,7 @@ from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.health import trouble_of_container, trouble_of_loop
 from agent.kill import LastResort
 from agent.loop import Loop, Ports, Rules, TickThread, Worker
+from agent.loop.worker import MOST_THREADS
 from agent.metrics import page
 from agent.model.state import About
 from agent.nvml.sampler import Sampler
@@ -166,7 +167,8 @@ def _cluster(settings: AgentSettings, access: ClientSettings) -> AgentCluster:
     """
     Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none.
     """
-    return AgentCluster(connect(access), cluster_settings(settings))
+    patient = replace(access, pool_connections=MOST_THREADS + access.pool_connections)
+    return AgentCluster(connect(patient), cluster_settings(settings))
 
 
 def cluster_settings(settings: AgentSettings) -> ClusterSettings:

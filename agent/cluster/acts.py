@@ -6,41 +6,53 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.cluster.answers import is_unsure, read_refusal
-from agent.cluster.keep import NO_WORDS, keep_namespace, keep_pod, keep_policy
-from agent.cluster.objects import deletion, eviction
+from agent.cluster.filter import NO_TEXTS, filter_namespace, filter_pod, filter_policy
+from agent.cluster.settings import COMPONENT
 from agent.judge import objection_of_pod
 from agent.model.decision import Action, ActResult, Answer
 from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode, highest_mode
-from kube import ForbiddenError, KubeError, NotFoundError, ReplyError, UnreachableError, core
+from kube import (
+    ConflictError,
+    ForbiddenError,
+    KubeError,
+    NotFoundError,
+    ReplyError,
+    ServerError,
+    ThrottledError,
+    UnreachableError,
+    core,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from agent.cluster.keep import Words
+    from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
     from kube import Client, JsonObject
 
 _log = logging.getLogger(__name__)
+_BUDGET_CAUSE: Final = "DisruptionBudget"
+_BUDGET_KIND: Final = "poddisruptionbudget"
+_SEVERAL_BUDGETS: Final = "more than one PodDisruptionBudget"
 
 
 class Clients(NamedTuple):
     """
-    The agent's own account, which reads words, and whoever it acts as.
+    The agent's own account, which reads namespaces, and whoever it acts as.
     """
 
     own: Client
     acting: Client
 
 
-class _Asking:
+class _Deadline:
     """
     Requests that share one deadline.
     """
@@ -60,23 +72,25 @@ class Acts:
     """
     Carries out one act at a time or several; nothing is remembered between them.
 
-    `ground` says what a pod stands on whose namespace has these words, under this kill switch.
+    `context` returns what holds for the pods of such a namespace, under this kill switch.
     """
 
     def __init__(
-        self, settings: ClusterSettings, ground: Callable[[Words, Mode], PodContext]
+        self, settings: ClusterSettings, context: Callable[[NamespaceTexts, Mode], PodContext]
     ) -> None:
         self._settings = settings
-        self._ground = ground
+        self._context = context
 
     def carry_out(self, verdict: Verdict, clients: Clients) -> ActResult:
         """
         Look again, then ask; never raises, and answers within the settings' seconds.
         """
-        asking = _Asking(self._settings)
+        deadline = _Deadline(self._settings)
         try:
-            pod = self._look(verdict, clients, asking)
-            result = pod if isinstance(pod, ActResult) else self._ask(verdict, pod, clients, asking)
+            pod = self._look(verdict, clients, deadline)
+            result = (
+                pod if isinstance(pod, ActResult) else self._ask(verdict, pod, clients, deadline)
+            )
         except GpufenceError as error:
             after = error.retry_after_seconds if isinstance(error, ReplyError) else None
             result = ActResult(Answer.FAILED, after or 0.0, str(error))
@@ -84,22 +98,26 @@ class Acts:
         _log.info("%s of %s: %s %s", verdict.action, pod_name, result.answer, result.detail)
         return result
 
-    def _look(self, verdict: Verdict, clients: Clients, asking: _Asking) -> PodOnNode | ActResult:
+    def _look(
+        self, verdict: Verdict, clients: Clients, deadline: _Deadline
+    ) -> PodOnNode | ActResult:
         """
         Read the pod as it is now. What the watches last said may be a minute old.
         """
-        raw = self._find(verdict.pod, clients, asking)
+        raw = self._find(verdict.pod, clients, deadline)
         if isinstance(raw, ActResult):
             return raw
-        ground = self._ground(
-            self._words(verdict.pod.namespace, clients.own, asking),
-            self._highest(clients.own, asking),
+        context = self._context(
+            self._namespace(verdict.pod.namespace, clients.own, deadline),
+            self._highest(clients.own, deadline),
         )
-        pod = read_pod_on_node(raw, ground)
+        pod = read_pod_on_node(raw, context)
         objection = objection_of_pod(pod, verdict)
         return ActResult(Answer.CANCELLED, detail=objection) if objection else pod
 
-    def _find(self, pod: PodOnNode, clients: Clients, asking: _Asking) -> JsonObject | ActResult:
+    def _find(
+        self, pod: PodOnNode, clients: Clients, deadline: _Deadline
+    ) -> JsonObject | ActResult:
         """
         Ask for the pod, and look for it by a list where that is refused: a node may not know that
         a pod is gone, but may list what is bound to it. The list alone would do, at the price of a
@@ -107,13 +125,13 @@ class Acts:
         """
         path = core("namespaces", pod.namespace, "pods")
         try:
-            items = [clients.acting.get(f"{path}/{pod.name}", timeout_seconds=asking.seconds())]
+            items = [clients.acting.get(f"{path}/{pod.name}", timeout_seconds=deadline.seconds())]
         except (ForbiddenError, NotFoundError):
             node = self._settings.node
             query = {"fieldSelector": f"metadata.name={pod.name},spec.nodeName={node}"}
-            listed = clients.acting.get(path, query, timeout_seconds=asking.seconds())
+            listed = clients.acting.get(path, query, timeout_seconds=deadline.seconds())
             items = listed.get("items") or []
-        found = [keep_pod(item) for item in items]
+        found = [filter_pod(item) for item in items]
         if not found:
             return ActResult(Answer.GONE, detail="the pod is gone")
         uid, raw = found[0]
@@ -121,26 +139,26 @@ class Acts:
             return ActResult(Answer.REPLACED, detail=f"another pod has its name, with UID {uid}")
         return raw
 
-    def _words(self, namespace: str, client: Client, asking: _Asking) -> Words:
+    def _namespace(self, namespace: str, client: Client, deadline: _Deadline) -> NamespaceTexts:
         try:
-            found = client.get(core("namespaces", namespace), timeout_seconds=asking.seconds())
+            found = client.get(core("namespaces", namespace), timeout_seconds=deadline.seconds())
         except NotFoundError:
-            return NO_WORDS
-        return keep_namespace(found)[1]
+            return NO_TEXTS
+        return filter_namespace(found)[1]
 
-    def _highest(self, client: Client, asking: _Asking) -> Mode:
+    def _highest(self, client: Client, deadline: _Deadline) -> Mode:
         path = core(
             "namespaces", self._settings.system_namespace, "configmaps", names.POLICY_CONFIGMAP
         )
         data: Mapping[str, str] | None = None
         try:
-            data = keep_policy(client.get(path, timeout_seconds=asking.seconds()))[1]
+            data = filter_policy(client.get(path, timeout_seconds=deadline.seconds()))[1]
         except NotFoundError:
             _log.warning("configmap %s is gone: nobody is evicted", names.POLICY_CONFIGMAP)
         return highest_mode(data)
 
     def _ask(
-        self, verdict: Verdict, pod: PodOnNode, clients: Clients, asking: _Asking
+        self, verdict: Verdict, pod: PodOnNode, clients: Clients, deadline: _Deadline
     ) -> ActResult:
         client, grace = clients.acting, self._settings.eviction_grace_seconds
         path = core("namespaces", pod.namespace, "pods", pod.name)
@@ -150,24 +168,93 @@ class Acts:
                 # what an eviction ends does not count as a failure, and would come back for ever.
                 dry = {"dryRun": "All"} if verdict.action is Action.EVICT_JOB else None
                 body = eviction(pod, grace)
-                client.post(f"{path}/eviction", body, dry, timeout_seconds=asking.seconds())
+                client.post(f"{path}/eviction", body, dry, timeout_seconds=deadline.seconds())
             if verdict.action in {Action.EVICT_JOB, Action.DELETE}:
-                client.delete(path, deletion(pod, grace), timeout_seconds=asking.seconds())
+                client.delete(path, deletion(pod, grace), timeout_seconds=deadline.seconds())
         except KubeError as error:
             if is_unsure(error):
-                return self._look_after(error, pod, clients, asking)
+                return self._look_after(error, pod, clients, deadline)
             return read_refusal(error)
         return ActResult(Answer.ACCEPTED)
 
     def _look_after(
-        self, error: KubeError, pod: PodOnNode, clients: Clients, asking: _Asking
+        self, error: KubeError, pod: PodOnNode, clients: Clients, deadline: _Deadline
     ) -> ActResult:
         """
         See what became of a request that got no clear answer.
         """
-        raw = self._find(pod, clients, asking)
+        raw = self._find(pod, clients, deadline)
         if isinstance(raw, ActResult):
             return raw
         if raw["metadata"].get("deletionTimestamp") is not None:
             return ActResult(Answer.ACCEPTED, detail="the pod is terminating")
         return read_refusal(error)
+
+
+def is_unsure(error: KubeError) -> bool:
+    """
+    Return whether only another look at the pod shows what became of it.
+
+    After a conflict the pod may be another one or merely have changed; without an answer the server
+    may have acted all the same.
+    """
+    return isinstance(error, (ConflictError, UnreachableError))
+
+
+def read_refusal(error: KubeError) -> ActResult:
+    """
+    Read a refusal of an eviction or a deletion.
+    """
+    if isinstance(error, NotFoundError):
+        return ActResult(Answer.GONE, detail=str(error))
+    after = error.retry_after_seconds if isinstance(error, ReplyError) else None
+    answer = Answer.BLOCKED if _by_budget(error) else Answer.FAILED
+    return ActResult(answer, after or 0.0, _detail(error))
+
+
+def _by_budget(error: KubeError) -> bool:
+    """
+    Tell a budget's refusal from the server's own trouble: only the former is ever overridden.
+
+    Until 1.37 the refusal of a budget in an impossible state (403) named no cause but its object.
+    """
+    if isinstance(error, (ThrottledError, ForbiddenError)):
+        kind = str(error.failure.details.get("kind", "")).lower()
+        named = any(cause.reason == _BUDGET_CAUSE for cause in error.causes)
+        return named or kind.startswith(_BUDGET_KIND)
+    return isinstance(error, ServerError) and _SEVERAL_BUDGETS in error.failure.message
+
+
+def _detail(error: KubeError) -> str:
+    if not isinstance(error, ReplyError):
+        return str(error)
+    causes = [cause.message for cause in error.causes if cause.message]
+    return " ".join([error.failure.message, *causes])
+
+
+def eviction(pod: PodOnNode, most_grace_seconds: int) -> JsonObject:
+    """
+    Ask for the eviction of this very pod: a StatefulSet's next one has the same name.
+
+    The annotations are for admission hooks and audit logs, as the descheduler writes them.
+    """
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "annotations": {"reason": names.EVICTED, "requested-by": COMPONENT},
+        },
+        "deleteOptions": _options(pod, most_grace_seconds),
+    }
+
+
+def deletion(pod: PodOnNode, most_grace_seconds: int) -> JsonObject:
+    return {"apiVersion": "v1", "kind": "DeleteOptions", **_options(pod, most_grace_seconds)}
+
+
+def _options(pod: PodOnNode, most_grace_seconds: int) -> JsonObject:
+    # Zero would take the pod out of the API at once, while its processes still hold their memory.
+    grace = max(min(pod.grace_seconds, most_grace_seconds), 1)
+    return {"gracePeriodSeconds": grace, "preconditions": {"uid": pod.uid}}

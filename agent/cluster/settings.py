@@ -6,11 +6,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from gpufence.backoff import Backoff
 from gpufence.dialects import Units
 from gpufence.names import EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
 from kube import WatchSettings
+
+COMPONENT: Final = "gpufence-agent"
+"""
+As what the agent signs its Events and evictions.
+"""
 
 
 class Impersonation(StrEnum):
@@ -26,7 +32,7 @@ class Impersonation(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
     """
-    `units` are the operator's words, for what the Node's own figures leave open.
+    `units` are the operator's settings, for what the Node's own figures leave open.
     """
 
     node: str

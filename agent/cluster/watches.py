@@ -8,7 +8,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agent.cluster.keep import keep_namespace, keep_node, keep_pod, keep_policy
+from agent.cluster.filter import filter_namespace, filter_node, filter_pod, filter_policy
 from gpufence import names
 from gpufence.mode import highest_mode
 from kube import Cache, Reflector, Source, core
@@ -16,7 +16,7 @@ from kube import Cache, Reflector, Source, core
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from agent.cluster.keep import Words
+    from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
     from gpufence.mode import Mode
     from kube import Client, JsonObject
@@ -45,7 +45,7 @@ class Watches:
         self._settings = settings
         self._reflectors: dict[str, Reflector[Any]] = {}
         self._pods: Cache[JsonObject] = Cache()
-        self._namespaces: Cache[Words] = Cache()
+        self._namespaces: Cache[NamespaceTexts] = Cache()
         self._policies: Cache[Mapping[str, str]] = Cache()
         self.nodes: Cache[JsonObject] = Cache(on_node)
 
@@ -54,7 +54,7 @@ class Watches:
         return self._pods.items
 
     @property
-    def namespaces(self) -> Mapping[str, Words]:
+    def namespaces(self) -> Mapping[str, NamespaceTexts]:
         return self._namespaces.items
 
     @property
@@ -64,7 +64,7 @@ class Watches:
     @property
     def complete(self) -> bool:
         """
-        Tell whether everything has been read once, so that no part is taken for absent.
+        Return whether everything has been read once, so that no part is taken for absent.
         """
         return (
             self._pods.known
@@ -87,7 +87,7 @@ class Watches:
             self._namespaces,
             Source(
                 path=core("namespaces"),
-                keep=keep_namespace,
+                keep=filter_namespace,
                 query={"labelSelector": names.MODE},
                 from_cache=True,
             ),
@@ -97,7 +97,7 @@ class Watches:
             self._policies,
             Source(
                 path=core("namespaces", self._settings.system_namespace, "configmaps"),
-                keep=keep_policy,
+                keep=filter_policy,
                 query={"fieldSelector": f"metadata.name={names.POLICY_CONFIGMAP}"},
                 from_cache=True,
             ),
@@ -111,7 +111,7 @@ class Watches:
             self._pods,
             Source(
                 path=core("pods"),
-                keep=keep_pod,
+                keep=filter_pod,
                 query={"fieldSelector": f"spec.nodeName={node}"},
                 from_cache=True,
             ),
@@ -121,7 +121,7 @@ class Watches:
             self.nodes,
             Source(
                 path=core("nodes"),
-                keep=keep_node,
+                keep=filter_node,
                 query={"fieldSelector": f"metadata.name={node}"},
                 from_cache=True,
             ),
@@ -133,7 +133,7 @@ class Watches:
 
     def trust(self) -> Trust:
         """
-        Tell how far what is known may be acted on.
+        Return how far what is known may be acted on.
 
         A quiet watch is trusted for long, one that keeps failing only for as long as an API server
         takes to hand over to another.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent.cluster.identity import REMEDY, find_identity
+from agent.cluster.cluster import REMEDY, find_identity
 from agent.model.state import Identity
 from gpufence import names
 from gpufence.findings import look, ok, wrong

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.cluster.objects import COMPONENT
+from agent.cluster.settings import COMPONENT
 from agent.model.decision import Brake
 from agent.usage_metrics import card_families, pod_families
 from certs.issue import CA_DAYS, LEAF_DAYS

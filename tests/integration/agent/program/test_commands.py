@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from agent.cluster.identity import REMEDY
+from agent.cluster.cluster import REMEDY
 from gpufence.snapshot import read_snapshot
 from simulator.nvml.faults import Fault, NvmlCode
 from tests.integration.agent.program.site import WITHIN, fenced_pod, place

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.cluster.answers import is_unsure, read_refusal
+from agent.cluster.acts import is_unsure, read_refusal
 from agent.model.decision import Answer
 from kube.errors import BadReplyError, Failure, KubeError, UnreachableError, error_for
 

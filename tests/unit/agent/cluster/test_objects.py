@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from agent.cluster.objects import Written, deletion, event, event_patch, eviction, name_event
+from agent.cluster.acts import deletion, eviction
+from agent.cluster.event_writer import WrittenEvent, event, event_patch, name_event
 from agent.events import Notice, Regarding
 from agent.events.episodes import about_node
 from gpufence import names
@@ -37,7 +38,7 @@ def test_names_of_events(name: str, expected: str) -> None:
     """
     about = Regarding("v1", "Pod", "team-a", name, "u")
 
-    assert Written("team-a", expected, NOW) == name_event(notice(about), "abc", NOW)
+    assert WrittenEvent("team-a", expected, NOW) == name_event(notice(about), "abc", NOW)
 
 
 def test_event() -> None:
@@ -64,7 +65,7 @@ def test_event() -> None:
         "source": {"component": "gpufence-agent", "host": "node-1"},
         "reportingComponent": "gpufence-agent",
         "reportingInstance": "node-1",
-    } == event(notice(), Written("team-a", "a.x", "then"), "node-1", 3, NOW)
+    } == event(notice(), WrittenEvent("team-a", "a.x", "then"), "node-1", 3, NOW)
 
 
 def test_event_of_a_node() -> None:

@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from agent.cluster.answers import read_refusal
+from agent.cluster.acts import read_refusal
 from agent.model.decision import Answer, Outcome
 from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names

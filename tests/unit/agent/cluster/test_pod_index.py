@@ -7,10 +7,12 @@ from __future__ import annotations
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
-from agent.cluster.keep import NO_WORDS, Words, keep_pod
-from agent.cluster.picture import Picture, Sources
+from agent.cluster.filter import NO_TEXTS, NamespaceTexts, filter_pod
+from agent.cluster.node_view import report_of
+from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.settings import ClusterSettings
 from gpufence import names
+from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import MIB
 from kube import Cache
@@ -19,9 +21,8 @@ from tests.support.builders import card, gpushare, node, node_cards, pod
 if TYPE_CHECKING:
     from kube import JsonObject
 
-FENCED = Words({names.MODE: "evict"}, {})
-NODE = node()
-SEEN = node_cards(card(0))
+FENCED = NamespaceTexts({names.MODE: "evict"}, {})
+REPORT = report_of(node_cards(card(0)), node(), Units())
 PODS = 20
 CHANGES = 400
 
@@ -35,35 +36,34 @@ def raw(number: int, **status: Any) -> JsonObject:
 
 def sources(*pods: JsonObject, **more: Any) -> Sources:
     said: dict[str, Any] = {
-        "pods": dict(keep_pod(item) for item in pods),
+        "pods": dict(filter_pod(item) for item in pods),
         "namespaces": {"team-a": FENCED},
-        "node": NODE,
         "highest": Mode.EVICT,
-        "seen": SEEN,
+        "report": REPORT,
     }
     return Sources(**said | more)
 
 
 def test_the_same_in_the_same_out() -> None:
     """
-    The same sources make the same picture, the very same one.
+    The same sources make the same pods, the very same one.
     """
-    picture, given = Picture(ClusterSettings(node="node-1")), sources(raw(1))
-    first = picture.pods(given, fresh=True)
+    index, given = PodIndex(ClusterSettings(node="node-1")), sources(raw(1))
+    first = index.pods(given, fresh=True)
 
-    assert first is picture.pods(given, fresh=True)
-    assert not picture.pods(given, fresh=False).fresh
-    assert first == picture.pods(given, fresh=True)
+    assert first is index.pods(given, fresh=True)
+    assert not index.pods(given, fresh=False).fresh
+    assert first == index.pods(given, fresh=True)
 
 
 def test_only_what_changed_is_read_again() -> None:
     """
     A pod that has not changed stays the very same value while others come and go.
     """
-    picture, one = Picture(ClusterSettings(node="node-1")), sources(raw(1))
-    before = picture.pods(one, fresh=True)
-    more = one._replace(pods={**one.pods, **dict([keep_pod(raw(2))])})
-    after = picture.pods(more, fresh=True)
+    index, one = PodIndex(ClusterSettings(node="node-1")), sources(raw(1))
+    before = index.pods(one, fresh=True)
+    more = one._replace(pods={**one.pods, **dict([filter_pod(raw(2))])})
+    after = index.pods(more, fresh=True)
 
     assert {"uid-1", "uid-2"} == after.by_uid.keys()
     assert before.by_uid["uid-1"] is after.by_uid["uid-1"]
@@ -73,8 +73,8 @@ def test_without_cards_nobody_has_a_limit() -> None:
     """
     Before the cards are known, pods are known without limits.
     """
-    picture = Picture(ClusterSettings(node="node-1"))
-    known = picture.pods(sources(raw(1), seen=None), fresh=True)
+    index = PodIndex(ClusterSettings(node="node-1"))
+    known = index.pods(sources(raw(1), report=None), fresh=True)
 
     assert {} == known.by_uid["uid-1"].limits
 
@@ -83,8 +83,8 @@ def test_unknown_namespaces_are_not_fenced() -> None:
     """
     A pod whose namespace is not known yet has no mode.
     """
-    picture = Picture(ClusterSettings(node="node-1"))
-    known = picture.pods(sources(raw(1), namespaces={}), fresh=True)
+    index = PodIndex(ClusterSettings(node="node-1"))
+    known = index.pods(sources(raw(1), namespaces={}), fresh=True)
 
     assert known.by_uid["uid-1"].mode is None
 
@@ -93,27 +93,27 @@ def test_exempt_namespaces() -> None:
     """
     The operator's exempt namespaces reach the pods.
     """
-    picture = Picture(ClusterSettings(node="node-1", exempt_namespaces=frozenset({"team-a"})))
-    known = picture.pods(sources(raw(1)), fresh=True)
-    ground = picture.ground(NO_WORDS, Mode.CAP, sources())
+    index = PodIndex(ClusterSettings(node="node-1", exempt_namespaces=frozenset({"team-a"})))
+    known = index.pods(sources(raw(1)), fresh=True)
+    context = index.context(NO_TEXTS, Mode.CAP, None)
 
     assert known.by_uid["uid-1"].exempt
-    assert (Mode.CAP, frozenset({"team-a"})) == (ground.highest, ground.exempt_namespaces)
+    assert (Mode.CAP, frozenset({"team-a"})) == (context.highest, context.exempt_namespaces)
 
 
 def test_memory_is_flat() -> None:
     """
     Pods that come, change and go leave nothing behind.
     """
-    picture, cache = Picture(ClusterSettings(node="node-1")), Cache[Any]()
+    index, cache = PodIndex(ClusterSettings(node="node-1")), Cache[Any]()
 
     def live(first: int, last: int) -> None:
         for number in range(first, last):
-            cache.apply("ADDED", keep_pod(raw(number)))
-            cache.apply("MODIFIED", keep_pod(raw(number, conditions=[number])))
-            cache.apply("DELETED", keep_pod(raw(number - PODS)))
+            cache.apply("ADDED", filter_pod(raw(number)))
+            cache.apply("MODIFIED", filter_pod(raw(number, conditions=[number])))
+            cache.apply("DELETED", filter_pod(raw(number - PODS)))
             if number % 10 == 0:
-                picture.pods(sources(pods=cache.items), fresh=True)
+                index.pods(sources(pods=cache.items), fresh=True)
 
     live(0, 4 * PODS)
     tracemalloc.start()

@@ -10,19 +10,20 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from agent.cluster.acts import Acts, Clients
-from agent.cluster.identity import REMEDY, find_identity
-from agent.cluster.picture import Picture, Sources
+from agent.cluster.event_writer import EventWriter
+from agent.cluster.node_view import NodeView
+from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.publisher import Publisher
+from agent.cluster.settings import Impersonation
 from agent.cluster.watches import Watches
-from agent.cluster.writer import Writer
 from agent.model.decision import Action, ActResult, Answer
 from agent.model.state import ClusterStatus, Identity
-from kube import ForbiddenError, KubeError
+from kube import ForbiddenError, KubeError, core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from agent.cluster.keep import Words
+    from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
     from agent.events import EventCreate, EventPatch
     from agent.model.decision import Verdict
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
     from kube import Client
 
 _log = logging.getLogger(__name__)
-_NOBODY: Final[Mapping[str, Words]] = {}
+_NO_NAMESPACES: Final[Mapping[str, NamespaceTexts]] = {}
+
+REMEDY = (
+    "apply deploy/base on Kubernetes 1.36 and later, deploy/overlays/kubernetes-1.30 on an older "
+    "one, and check GPUFENCE_NODE and GPUFENCE_IMPERSONATION"
+)
 
 
 class AgentCluster:
@@ -48,11 +54,13 @@ class AgentCluster:
         self._identity = Identity.UNKNOWN
         self._acting: Client | None = None
         self._trouble = ""
-        self._publisher = Publisher(settings)
-        self._writer = Writer(settings)
-        self._watches = Watches(settings, self._publisher.wake)
-        self._picture = Picture(settings)
-        self._acts = Acts(settings, self._ground)
+        self._changed = threading.Event()
+        self._watches = Watches(settings, self._changed.set)
+        self._view = NodeView(self._watches, settings.units)
+        self._index = PodIndex(settings)
+        self._publisher = Publisher(settings, self._watches, self._view, self._changed)
+        self._writer = EventWriter(settings)
+        self._acts = Acts(settings, self._context)
         self._thread = threading.Thread(target=self._begin, name="identity", daemon=True)
 
     def start(self) -> None:
@@ -90,10 +98,11 @@ class AgentCluster:
         )
 
     def pods(self) -> PodsOnNode:
-        return self._picture.pods(self._sources(), fresh=self._watches.trust().fresh)
+        return self._index.pods(self._sources(), fresh=self._watches.trust().fresh)
 
     def publish(self, cards: NodeCards) -> None:
-        self._publisher.publish(cards)
+        if self._view.measured(cards):
+            self._changed.set()
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         self._writer.write(writes)
@@ -110,17 +119,17 @@ class AgentCluster:
         Put together what is known; nobody is fenced before the last part of it, or a pod would be
         held to a limit in the wrong unit, or be told that it has none.
         """
-        watches, seen = self._watches, self._publisher.seen
+        watches, report = self._watches, self._view.report()
+        complete = watches.complete and report is not None
         return Sources(
             pods=watches.pods,
-            namespaces=watches.namespaces if watches.complete and seen is not None else _NOBODY,
-            node=watches.node,
+            namespaces=watches.namespaces if complete else _NO_NAMESPACES,
             highest=watches.highest,
-            seen=seen,
+            report=report,
         )
 
-    def _ground(self, words: Words, highest: Mode) -> PodContext:
-        return self._picture.ground(words, highest, self._sources())
+    def _context(self, namespace: NamespaceTexts, highest: Mode) -> PodContext:
+        return self._index.context(namespace, highest, self._view.report())
 
     def _begin(self) -> None:
         """
@@ -142,6 +151,36 @@ class AgentCluster:
                 _log.info("acting on pods of node %s: %s", self._settings.node, self._identity)
                 self._acting = acting
                 self._watches.start_node(acting)
-                self._publisher.start(acting, self._watches)
+                self._publisher.start(acting)
                 self._writer.start(acting)
                 return
+
+
+def find_identity(client: Client, settings: ClusterSettings) -> tuple[Identity, Client]:
+    """
+    Find out who may list the pods of this node, and return a client that speaks so.
+
+    Only a refusal of the node's identity leads to the plain one: that one reaches every node, and
+    trouble on the way must not bring it about.
+
+    Raises:
+        ForbiddenError: nobody may.
+        KubeError: the API server cannot be asked at the moment.
+    """
+    as_node = client.impersonating(f"system:node:{settings.node}")
+    if settings.impersonation is Impersonation.ON:
+        return Identity.IMPERSONATING, as_node
+    if settings.impersonation is Impersonation.OFF:
+        return Identity.PLAIN, client
+    try:
+        _list_pods(as_node, settings)
+    except ForbiddenError as error:
+        _log.info("not allowed to act as node %s: %s", settings.node, error)
+        _list_pods(client, settings)
+        return Identity.PLAIN, client
+    return Identity.IMPERSONATING, as_node
+
+
+def _list_pods(client: Client, settings: ClusterSettings) -> None:
+    query: dict[str, str | int] = {"fieldSelector": f"spec.nodeName={settings.node}", "limit": 1}
+    client.get(core("pods"), query, timeout_seconds=settings.request_seconds)

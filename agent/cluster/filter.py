@@ -1,8 +1,8 @@
 """
 PURE. What is remembered of each object that is watched: little, so that memory stays flat.
 
-Only the shape is trusted here that every API server gives; words are read elsewhere, and what is
-unreadable in them is kept as it is.
+Only the shape is trusted here that every API server gives; annotations are read elsewhere, and what
+is unreadable in them is kept as it is.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _SHARING: Final = frozenset(
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
-class Words(NamedTuple):
+class NamespaceTexts(NamedTuple):
     """
-    What a namespace says about its pods.
+    The labels and annotations of a namespace that are ours.
     """
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
 
-NO_WORDS: Final = Words({}, {})
+NO_TEXTS: Final = NamespaceTexts({}, {})
 
 
-def keep_pod(pod: JsonObject) -> Named:
+def filter_pod(pod: JsonObject) -> Named:
     """
     Keep, by UID, what limits, verdicts and metrics are made of.
 
@@ -75,23 +75,23 @@ def keep_pod(pod: JsonObject) -> Named:
     return str(metadata.get("uid", "")), kept
 
 
-def keep_namespace(namespace: JsonObject) -> tuple[str, Words]:
+def filter_namespace(namespace: JsonObject) -> tuple[str, NamespaceTexts]:
     """
-    Keep the words that are ours.
+    Keep the texts that are ours.
     """
     metadata = _part(namespace, "metadata")
     labels = dict(_ours(_part(metadata, "labels")))
-    return _name(metadata), Words(labels, dict(_ours(_part(metadata, "annotations"))))
+    return _name(metadata), NamespaceTexts(labels, dict(_ours(_part(metadata, "annotations"))))
 
 
-def keep_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
+def filter_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
     """
     Keep what the kill switch says.
     """
     return _name(_part(policy, "metadata")), _some(_part(policy, "data"), names.POLICY_MAX_MODE)
 
 
-def keep_node(node: JsonObject) -> Named:
+def filter_node(node: JsonObject) -> Named:
     """
     Keep what tells the units of this node's resources, and what we wrote there ourselves.
     """
@@ -120,8 +120,8 @@ def _of_pod(annotations: JsonObject) -> Iterator[tuple[str, str]]:
             yield key, text
 
 
-def _ours(words: JsonObject) -> Iterator[tuple[str, str]]:
-    for key, text in words.items():
+def _ours(texts: JsonObject) -> Iterator[tuple[str, str]]:
+    for key, text in texts.items():
         if key.startswith(names.PREFIX):
             yield key, text
 
@@ -143,8 +143,8 @@ def _some(item: JsonObject, *keys: str) -> JsonObject:
 
 
 def _part(item: JsonObject, key: str) -> JsonObject:
-    found = item.get(key)
-    return found if isinstance(found, dict) else {}
+    value = item.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _name(metadata: JsonObject) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.cluster.units import differ, reckon
+from agent.cluster.node_view import differ, report_of
 from gpufence import names
 from gpufence.cards import NodeCards, write_cards
 from gpufence.dialects import Units
@@ -43,29 +43,29 @@ def test_gpushare_unit(memory: str, unit: str | None, unit_bytes: int | None) ->
     """
     The unit is what the node offers over what its cards hold; what fits neither is no unit.
     """
-    found = reckon(SEEN, offering(memory=memory, count="2"), Units())
+    report = report_of(SEEN, offering(memory=memory, count="2"), Units())
 
-    assert unit == dict(found.said.units).get(names.GPUSHARE_MEMORY)
-    assert unit_bytes == found.units.gpushare_bytes
+    assert unit == dict(report.cards.units).get(names.GPUSHARE_MEMORY)
+    assert unit_bytes == report.units.gpushare_bytes
 
 
 def test_cards_are_counted_where_the_node_does_not() -> None:
     """
     A node that does not say how many cards share is taken for one that shares all of them.
     """
-    found = reckon(SEEN, offering(memory="30"), Units(gpushare_bytes=MIB))
+    report = report_of(SEEN, offering(memory="30"), Units(gpushare_bytes=MIB))
 
-    assert GIB == found.units.gpushare_bytes
-    assert SEEN.cards == found.cards
+    assert GIB == report.units.gpushare_bytes
+    assert SEEN.cards == report.cards.cards
 
 
 def test_volcano_factor() -> None:
     """
     Volcano's factor follows from what the node offers.
     """
-    found = reckon(SEEN, offering(volcano=str(2 * T4_MIB // 10)), Units())
+    report = report_of(SEEN, offering(volcano=str(2 * T4_MIB // 10)), Units())
 
-    assert (10, 10) == (found.said.factor, found.units.volcano_factor)
+    assert (10, 10) == (report.cards.factor, report.units.volcano_factor)
 
 
 def test_the_operators_word() -> None:
@@ -74,9 +74,9 @@ def test_the_operators_word() -> None:
     """
     word = Units(gpushare_bytes=MIB, volcano_factor=7, clients=3)
 
-    assert word == reckon(SEEN, offering(whole="2"), word).units
-    assert word == reckon(SEEN, offering(), word).units
-    assert word == reckon(SEEN, {}, word).units
+    assert word == report_of(SEEN, offering(whole="2"), word).units
+    assert word == report_of(SEEN, offering(), word).units
+    assert word == report_of(SEEN, {}, word).units
 
 
 @pytest.mark.parametrize("offered", [{}, {"whole": "2"}, {"memory": "0"}, {"memory": "none"}])
@@ -85,10 +85,10 @@ def test_a_device_plugin_that_is_down(offered: dict[str, str]) -> None:
     A unit that was found once holds while the node does not offer the resource.
     """
     said = node_cards(*SEEN.cards, units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
-    found = reckon(SEEN, offering(said, **offered), Units())
+    report = report_of(SEEN, offering(said, **offered), Units())
 
-    assert (said.units, 10) == (found.said.units, found.said.factor)
-    assert (MIB, 10) == (found.units.gpushare_bytes, found.units.volcano_factor)
+    assert (said.units, 10) == (report.cards.units, report.cards.factor)
+    assert (MIB, 10) == (report.units.gpushare_bytes, report.units.volcano_factor)
 
 
 def test_other_cards() -> None:
@@ -96,22 +96,22 @@ def test_other_cards() -> None:
     What was said of other cards does not count.
     """
     said = node_cards(card(9), units={names.GPUSHARE_MEMORY: "MiB"}, factor=10)
-    found = reckon(SEEN, offering(said), Units())
+    report = report_of(SEEN, offering(said), Units())
 
-    assert ((), None) == (found.said.units, found.said.factor)
-    assert Units() == found.units
+    assert ((), None) == (report.cards.units, report.cards.factor)
+    assert Units() == report.units
 
 
 def test_the_webhook_reads_the_same() -> None:
     """
-    Whoever reads the annotation comes to the units that the agent reckons with.
+    Whoever reads the annotation comes to the units that the agent works with.
     """
-    found = reckon(SEEN, offering(memory=str(2 * T4_MIB), count="2"), Units())
-    said = offering(found.said, memory=str(2 * T4_MIB), count="2")
+    report = report_of(SEEN, offering(memory=str(2 * T4_MIB), count="2"), Units())
+    said = offering(report.cards, memory=str(2 * T4_MIB), count="2")
     read = read_node(said, Units())
 
     assert read is not None
-    assert (found.units, found.cards) == (read.units, read.cards)
+    assert (report.units, report.cards.cards) == (read.units, read.cards)
 
 
 def test_difference() -> None:

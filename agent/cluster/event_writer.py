@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import threading
 import time
 from collections import OrderedDict, deque
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from agent.cluster.objects import Written, event, event_patch, name_event
+from agent.cluster.settings import COMPONENT
 from agent.events import EventCreate
 from kube import (
     ConflictError,
@@ -32,15 +33,76 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent.cluster.settings import ClusterSettings
-    from agent.events import EventPatch
-    from kube import Client
+    from agent.events import EventPatch, Notice
+    from kube import Client, JsonObject
 
 _log = logging.getLogger(__name__)
+
+NODE_EVENTS: Final = "default"
+"""Where Events of objects without a namespace live, by the custom of client-go."""
+
+_LONGEST_NAME = 253
+_LONGEST_INSTANCE = 128
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 _PASSING: Final = (UnreachableError, ThrottledError, ServerError)
 
 
-class Writer:
+class WrittenEvent(NamedTuple):
+    """
+    An Event of ours as the API server knows it; `first` is when it began.
+    """
+
+    namespace: str
+    name: str
+    first: str
+
+
+def name_event(notice: Notice, unique: str, now: str) -> WrittenEvent:
+    """
+    Name an Event after its object, as kubectl users expect, if that makes a name.
+    """
+    name = f"{notice.regarding.name}.{unique}"
+    if len(name) > _LONGEST_NAME or not _SUBDOMAIN.fullmatch(name):
+        name = f"{COMPONENT}.{unique}"
+    return WrittenEvent(notice.regarding.namespace or NODE_EVENTS, name, now)
+
+
+def event(notice: Notice, event_name: WrittenEvent, node: str, count: int, now: str) -> JsonObject:
+    """
+    Make a core/v1 Event, the form that every version of kubectl shows with its count.
+    """
+    about = notice.regarding
+    involved = {
+        "apiVersion": about.api_version,
+        "kind": about.kind,
+        "name": about.name,
+        "uid": about.uid,
+    }
+    if about.namespace:
+        involved["namespace"] = about.namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": event_name.namespace, "name": event_name.name},
+        "involvedObject": involved,
+        "type": "Warning",
+        "reason": notice.reason,
+        "message": notice.message,
+        "firstTimestamp": event_name.first,
+        "lastTimestamp": now,
+        "count": count,
+        "source": {"component": COMPONENT, "host": node},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": node[:_LONGEST_INSTANCE],
+    }
+
+
+def event_patch(notice: Notice, count: int, now: str) -> JsonObject:
+    return {"count": count, "lastTimestamp": now, "message": notice.message}
+
+
+class EventWriter:
     """
     Writes Events; those that find no place or no answer are dropped and counted.
     """
@@ -51,7 +113,7 @@ class Writer:
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._stop_by = 0.0
-        self._known: OrderedDict[int, Written] = OrderedDict()
+        self._known: OrderedDict[int, WrittenEvent] = OrderedDict()
         self._thread: threading.Thread | None = None
         self.written = 0
         self.dropped = 0
@@ -144,7 +206,7 @@ class Writer:
         self,
         client: Client,
         item: EventCreate | EventPatch,
-        known: Written | None,
+        known: WrittenEvent | None,
         unique: str,
         now: str,
     ) -> None:
@@ -169,7 +231,7 @@ class Writer:
 
 def _may_pass(error: KubeError, forbidden_until: float) -> bool:
     """
-    Tell whether a failed attempt is worth another one.
+    Return whether a failed attempt is worth another one.
 
     An API server that has just started forbids everything until it has read its rules; a
     namespace's quota forbids as well, for long, and must not hold up everybody else's Events.

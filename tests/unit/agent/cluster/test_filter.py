@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.cluster.keep import keep_namespace, keep_node, keep_pod, keep_policy
+from agent.cluster.filter import filter_namespace, filter_node, filter_pod, filter_policy
 from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
@@ -79,7 +79,7 @@ def test_nothing_is_lost() -> None:
     A pod reads the same before and after what does not matter is forgotten.
     """
     raw = full_pod()
-    uid, kept = keep_pod(raw)
+    uid, kept = filter_pod(raw)
 
     assert raw["metadata"]["uid"] == uid
     assert read_pod_on_node(raw, ground()) == read_pod_on_node(kept, ground())
@@ -90,7 +90,7 @@ def test_nothing_is_lost_of_the_shared_vectors(vector: Vector) -> None:
     """
     Every declaration of the shared vectors survives.
     """
-    kept = keep_pod(vector.pod)[1]
+    kept = filter_pod(vector.pod)[1]
     stands = ground(annotations=vector.namespace, units=vector.card.units)
 
     assert read_pod_on_node(vector.pod, stands) == read_pod_on_node(kept, stands)
@@ -100,14 +100,14 @@ def test_little_is_kept() -> None:
     """
     What others write into a pod takes no memory.
     """
-    assert 3000 > len(json.dumps(keep_pod(full_pod())[1]))
+    assert 3000 > len(json.dumps(filter_pod(full_pod())[1]))
 
 
 def test_an_empty_pod() -> None:
     """
     A pod without anything is kept as one, to be found unreadable later.
     """
-    assert "" == keep_pod({"metadata": "no object"})[0]
+    assert "" == filter_pod({"metadata": "no object"})[0]
 
 
 def test_namespace() -> None:
@@ -125,7 +125,7 @@ def test_namespace() -> None:
     assert (
         "team-a",
         ({names.MODE: "evict"}, {names.MAX_MEMORY: "6Gi"}),
-    ) == keep_namespace(item)
+    ) == filter_namespace(item)
 
 
 def test_policy() -> None:
@@ -134,7 +134,7 @@ def test_policy() -> None:
     """
     item = {"metadata": {"name": "p"}, "data": {names.POLICY_MAX_MODE: "cap", "other": "x"}}
 
-    assert ("p", {names.POLICY_MAX_MODE: "cap"}) == keep_policy(item)
+    assert ("p", {names.POLICY_MAX_MODE: "cap"}) == filter_policy(item)
 
 
 def test_node() -> None:
@@ -147,7 +147,7 @@ def test_node() -> None:
         annotations={names.CARDS: "{}", "other": "x"},
         allocatable=offered,
     )
-    name, kept = keep_node(item)
+    name, kept = filter_node(item)
     del offered["cpu"]
 
     assert "node-1" == name

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _WELL, _LOOK, _MISTAKEN = 0, 1, 2
 
 
-class SystemClock:
+class RealClock:
     def now(self) -> float:
         return time.time()
 
@@ -80,7 +80,7 @@ def _wishes(arguments: argparse.Namespace, settings: CertsSettings) -> Wishes:
 
 
 def _ensure(client: Client, settings: CertsSettings, wishes: Wishes) -> int:
-    world = World(client, SystemClock(), call_each)
+    world = World(client, RealClock(), call_each)
     report = Run(world, settings.names, wishes, _say).ensure()
     if not report.done:
         _say("nothing to do")

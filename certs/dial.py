@@ -8,7 +8,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from certs.ports import Endpoint, Served
+from certs.ports import Replica, Served
 from kube import group
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PORT_NAME: Final = "https"
 """The port of the Service that the API server calls; its other port speaks no TLS."""
 
 
-def endpoints_of(api: Api, names: ServiceNames) -> tuple[Endpoint, ...]:
+def endpoints_of(api: Api, names: ServiceNames) -> tuple[Replica, ...]:
     """
     Return the address and port of every replica behind the webhook's Service.
 
@@ -31,7 +31,7 @@ def endpoints_of(api: Api, names: ServiceNames) -> tuple[Endpoint, ...]:
     path = group("discovery.k8s.io/v1", "namespaces", names.namespace, "endpointslices")
     query = {"labelSelector": f"kubernetes.io/service-name={names.service}"}
     found = {
-        Endpoint(str(address), int(port["port"])): None
+        Replica(str(address), int(port["port"])): None
         for piece in api.list(path, query).items
         for port in piece.get("ports") or []
         if port.get("port") and port.get("name") in {PORT_NAME, "", None}
@@ -41,14 +41,14 @@ def endpoints_of(api: Api, names: ServiceNames) -> tuple[Endpoint, ...]:
     return tuple(found)
 
 
-def call_each(endpoints: Sequence[Endpoint], name: str) -> tuple[Served, ...]:
+def call_each(endpoints: Sequence[Replica], name: str) -> tuple[Served, ...]:
     """
     Call every endpoint and return what each serves under the verified name.
     """
     return tuple(_call(endpoint, name) for endpoint in endpoints)
 
 
-def _call(endpoint: Endpoint, name: str) -> Served:
+def _call(endpoint: Replica, name: str) -> Served:
     # Not verified on purpose: the question is which certificate stands there, not whether to trust.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

@@ -22,7 +22,7 @@ from certs.errors import ContendedError, OvertakenError
 from certs.facts import look_at, signers_of
 from certs.inject import Injector
 from certs.issue import issue_ca, issue_leaf
-from certs.material import Patience
+from certs.material import WaitSettings
 from certs.overlap import Overlap
 from certs.renewal import Keep, Reason, Renewal, RenewCA, RenewLeaf, decide
 from certs.store import Store
@@ -31,8 +31,8 @@ from kube import ConflictError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from certs.material import Pair, ServiceNames
-    from certs.ports import Endpoint, World
+    from certs.material import KeyPair, ServiceNames
+    from certs.ports import Replica, World
     from certs.store import Secret
 
 ATTEMPTS = 40
@@ -49,8 +49,8 @@ class Wishes:
 
     force_leaf: bool = False
     force_ca: bool = False
-    patience: Patience = field(default_factory=Patience)
-    endpoints: tuple[Endpoint, ...] = ()
+    patience: WaitSettings = field(default_factory=WaitSettings)
+    endpoints: tuple[Replica, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Run:
         self._store = Store(world.api, names.namespace)
         self._injector = Injector(world.api)
         self._overlap = Overlap(world, names, wishes.patience, wishes.endpoints, self._say)
-        self._found: tuple[Pair | None, Pair | None] | None = None
+        self._found: tuple[KeyPair | None, KeyPair | None] | None = None
         self._done: list[str] = []
         self._noted: set[str] = set()
 
@@ -100,7 +100,7 @@ class Run:
             return Report(tuple(self._done), pending or ())
         raise ContendedError(ATTEMPTS)
 
-    def _renew(self) -> tuple[Pair, bytes]:
+    def _renew(self) -> tuple[KeyPair, bytes]:
         """
         Renew what is due; return the leaf that is to be served, and its CA.
         """
@@ -126,7 +126,7 @@ class Run:
         self._do(f"new leaf: {renewal.reason}")
         return pair, authority.certificate
 
-    def _asked(self, renewal: Renewal, ca: Pair | None, leaf: Pair | None) -> Renewal:
+    def _asked(self, renewal: Renewal, ca: KeyPair | None, leaf: KeyPair | None) -> Renewal:
         if self._found is None:
             self._found = (ca, leaf)
         if self._wishes.force_ca and self._found[0] == ca and not isinstance(renewal, RenewCA):
@@ -135,7 +135,7 @@ class Run:
             return RenewLeaf(Reason.ASKED)
         return renewal
 
-    def _trust(self, leaf: Secret, authority: Pair) -> bool:
+    def _trust(self, leaf: Secret, authority: KeyPair) -> bool:
         """
         Let every hook trust the CA, and the one that signed what may still be served.
 
@@ -158,7 +158,7 @@ class Run:
         self._say(text)
 
 
-def _there(pair: Pair | None) -> Pair:
+def _there(pair: KeyPair | None) -> KeyPair:
     if pair is None:
         raise AssertionError("what is kept has been read")
     return pair

@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from certs.bundle import UNREADABLE, normal
 from certs.issue import CA_NAME
-from certs.material import DAY, Facts, Pair, Stored, Unreadable
+from certs.material import DAY, BadMaterial, Facts, KeyPair, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ _LONGEST_LEAF_SECONDS = 400 * DAY
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _LoadedPair:
     chain: list[x509.Certificate]
     key: PrivateKeyTypes
 
@@ -35,12 +35,12 @@ class _Loaded:
         return self.chain[0]
 
 
-def look_at(ca: Pair | None, leaf: Pair | None, beside: bytes) -> Stored:
+def look_at(ca: KeyPair | None, leaf: KeyPair | None, beside: bytes) -> Stored:
     """
     Look at both stored pairs; the leaf is held against the CA, and so is the CA text beside it.
     """
     authority, found = _load(ca), _load(leaf)
-    signer = authority.certificate if isinstance(authority, _Loaded) else None
+    signer = authority.certificate if isinstance(authority, _LoadedPair) else None
     complete = ca is not None and normal(ca.certificate) == normal(beside)
     return Stored(
         ca=_facts(authority, signer, complete=True, fit=_fit_ca),
@@ -59,34 +59,34 @@ def signers_of(certificate: bytes, candidates: tuple[bytes, ...]) -> tuple[bytes
     return tuple(pem for pem in candidates if _signed(found, x509.load_pem_x509_certificate(pem)))
 
 
-def der_of(pair: Pair) -> bytes:
+def der_of(pair: KeyPair) -> bytes:
     """
     Return a pair's own certificate as it goes over the wire.
     """
     return x509.load_pem_x509_certificate(pair.certificate).public_bytes(Encoding.DER)
 
 
-def _load(pair: Pair | None) -> _Loaded | Unreadable | None:
+def _load(pair: KeyPair | None) -> _LoadedPair | BadMaterial | None:
     if pair is None or not (pair.certificate.strip() or pair.key.strip()):
         return None
     try:
         chain = x509.load_pem_x509_certificates(pair.certificate)
     except UNREADABLE:
-        return Unreadable("tls.crt is no certificate")
+        return BadMaterial("tls.crt is no certificate")
     try:
-        return _Loaded(chain, load_pem_private_key(pair.key, password=None))
+        return _LoadedPair(chain, load_pem_private_key(pair.key, password=None))
     except UNREADABLE:
-        return Unreadable("tls.key is no key, or needs a password")
+        return BadMaterial("tls.key is no key, or needs a password")
 
 
 def _facts(
-    found: _Loaded | Unreadable | None,
+    found: _LoadedPair | BadMaterial | None,
     signer: x509.Certificate | None,
     *,
     complete: bool,
-    fit: Callable[[_Loaded], bool],
-) -> Facts | Unreadable | None:
-    if not isinstance(found, _Loaded):
+    fit: Callable[[_LoadedPair], bool],
+) -> Facts | BadMaterial | None:
+    if not isinstance(found, _LoadedPair):
         return found
     certificate = found.certificate
     try:
@@ -100,7 +100,7 @@ def _facts(
             fit=_is_p256(certificate) and _has_identifiers(certificate) and fit(found),
         )
     except UNREADABLE:
-        return Unreadable("tls.crt holds what no certificate of gpufence holds")
+        return BadMaterial("tls.crt holds what no certificate of gpufence holds")
 
 
 def _names(certificate: x509.Certificate) -> frozenset[str]:
@@ -130,7 +130,7 @@ def _has_identifiers(certificate: x509.Certificate) -> bool:
     return {x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier} <= present
 
 
-def _fit_ca(found: _Loaded) -> bool:
+def _fit_ca(found: _LoadedPair) -> bool:
     """
     Tell whether this is one CA by our name: by the name, bundles tell ours from others'.
     """
@@ -145,7 +145,7 @@ def _fit_ca(found: _Loaded) -> bool:
     return ours and constraints.ca and usage.key_cert_sign
 
 
-def _fit_leaf(found: _Loaded) -> bool:
+def _fit_leaf(found: _LoadedPair) -> bool:
     certificate = found.certificate
     try:
         extensions = certificate.extensions

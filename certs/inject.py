@@ -24,7 +24,7 @@ _PATH = group("admissionregistration.k8s.io/v1", _KIND, WEBHOOK_CONFIGURATION)
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustedBundles:
     """
     The configuration's bundles as they were read, one for each hook, and what was odd about them.
     """
@@ -57,7 +57,7 @@ class Injector:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    def read(self) -> Trust:
+    def read(self) -> TrustedBundles:
         """
         Read every hook's bundle. Raises MissingObjectError where there is no configuration.
         """
@@ -77,22 +77,22 @@ class Injector:
             for note in _notes(name, bundle, text)
         ]
         version = str(said["metadata"]["resourceVersion"])
-        return Trust(version, names, bundles, texts, tuple(notes))
+        return TrustedBundles(version, names, bundles, texts, tuple(notes))
 
-    def trust_also(self, before: Trust, *authorities: bytes) -> bool:
+    def trust_also(self, before: TrustedBundles, *authorities: bytes) -> bool:
         """
         Add CAs of ours to every hook, keeping all that is there; tell whether anything changed.
         """
         wanted = [trusting(item, *item.ours, *authorities) for item in before.bundles]
         return self._write(before, wanted)
 
-    def trust_only(self, before: Trust, authority: bytes) -> bool:
+    def trust_only(self, before: TrustedBundles, authority: bytes) -> bool:
         """
         Let one CA of ours remain in every hook; tell whether anything changed.
         """
         return self._write(before, [trusting(item, authority) for item in before.bundles])
 
-    def _write(self, before: Trust, wanted: list[Bundle]) -> bool:
+    def _write(self, before: TrustedBundles, wanted: list[Bundle]) -> bool:
         changes: list[dict[str, Any]] = [
             {
                 "op": "add",

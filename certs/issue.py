@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.material import DAY, Pair, ServiceNames
+from certs.material import DAY, KeyPair, ServiceNames
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -34,7 +34,7 @@ CA_NAME = "gpufence webhook CA"
 """The subject of our CAs, by which the bundle tells them from somebody else's."""
 
 
-def issue_ca(now: float) -> Pair:
+def issue_ca(now: float) -> KeyPair:
     """
     Issue a CA for ten years that may sign leaves and nothing below them.
     """
@@ -46,7 +46,7 @@ def issue_ca(now: float) -> Pair:
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue_leaf(ca: Pair, names: ServiceNames, now: float) -> Pair:
+def issue_leaf(ca: KeyPair, names: ServiceNames, now: float) -> KeyPair:
     """
     Issue a serving certificate for 90 days, signed by a CA of ours, which it never outlives.
     """
@@ -115,6 +115,6 @@ def _key_usage(*, ca: bool) -> x509.KeyUsage:
     )
 
 
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Pair(certificate.public_bytes(Encoding.PEM), pem)
+    return KeyPair(certificate.public_bytes(Encoding.PEM), pem)

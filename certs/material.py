@@ -16,7 +16,7 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """
     A certificate and its private key, both PEM.
     """
@@ -54,7 +54,7 @@ class ServiceNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitSettings:
     """
     `settle_seconds` is what others get to see a change; `wait_seconds` what replicas get to serve
     a new leaf: a kubelet takes about a minute to bring it.
@@ -102,12 +102,12 @@ class Stored:
     What the two Secrets hold: None where nothing is, `Facts` where it can be read.
     """
 
-    ca: Facts | Unreadable | None
-    leaf: Facts | Unreadable | None
+    ca: Facts | BadMaterial | None
+    leaf: Facts | BadMaterial | None
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class BadMaterial:
     """
     Something is there, but it is no certificate or no key.
     """

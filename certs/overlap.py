@@ -18,8 +18,8 @@ from certs.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from certs.material import Pair, Patience, ServiceNames
-    from certs.ports import Endpoint, Served, World
+    from certs.material import KeyPair, ServiceNames, WaitSettings
+    from certs.ports import Replica, Served, World
 
 _POLL_SECONDS = 1.0
 _LOOKS = 2
@@ -34,8 +34,8 @@ class Overlap:
         self,
         world: World,
         names: ServiceNames,
-        patience: Patience,
-        endpoints: tuple[Endpoint, ...],
+        patience: WaitSettings,
+        endpoints: tuple[Replica, ...],
         say: Callable[[str], None],
     ) -> None:
         self._world = world
@@ -46,7 +46,7 @@ class Overlap:
         self._store = Store(world.api, names.namespace)
         self._injector = Injector(world.api)
 
-    def end(self, leaf: Pair, authority: bytes) -> tuple[str, ...] | None:
+    def end(self, leaf: KeyPair, authority: bytes) -> tuple[str, ...] | None:
         """
         Stop trusting old CAs; return None once that was done, empty where there was nothing to do,
         and otherwise what stands in the way.
@@ -65,7 +65,7 @@ class Overlap:
             raise OvertakenError("another run has issued a newer CA")
         return None if self._injector.trust_only(before, authority) else ()
 
-    def _wait(self, leaf: Pair) -> tuple[str, ...]:
+    def _wait(self, leaf: KeyPair) -> tuple[str, ...]:
         deadline = self._world.clock.monotonic() + self._patience.wait_seconds
         looks, said = 0, ""
         while True:
@@ -87,7 +87,7 @@ class Overlap:
                 self._say(f"waiting up to {self._patience.wait_seconds:g} s: {text}")
             self._world.clock.sleep(_POLL_SECONDS)
 
-    def _waiting(self, leaf: Pair) -> tuple[str, ...]:
+    def _waiting(self, leaf: KeyPair) -> tuple[str, ...]:
         endpoints = self._endpoints or endpoints_of(self._world.api, self._names)
         if not endpoints:
             return ("no replica of the webhook is there to be asked what it serves",)

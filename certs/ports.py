@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class Replica:
     """
     Where one replica listens.
     """
@@ -32,7 +32,7 @@ class Served:
     What one endpoint answered: its certificate as DER, or why there is none.
     """
 
-    endpoint: Endpoint
+    endpoint: Replica
     certificate: bytes | None
     trouble: str = ""
 
@@ -55,7 +55,7 @@ class Api(Protocol):
     ) -> JsonObject: ...
 
 
-class Clock(Protocol):
+class RunClock(Protocol):
     """
     The time of day for certificates, a steady one for patience, and a way to let time pass.
     """
@@ -80,5 +80,5 @@ class World:
     """
 
     api: Api
-    clock: Clock
-    ask: Callable[[Sequence[Endpoint], str], tuple[Served, ...]]
+    clock: RunClock
+    ask: Callable[[Sequence[Replica], str], tuple[Served, ...]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from certs.material import DAY, Facts, Unreadable
+from certs.material import DAY, BadMaterial, Facts
 
 if TYPE_CHECKING:
     from certs.material import Stored
@@ -77,13 +77,13 @@ def decide(stored: Stored, wanted: frozenset[str], now: float) -> Renewal:
     return Keep(until=min(due_at(ca), due_at(leaf)))
 
 
-def examine(found: Facts | Unreadable | None, now: float) -> Facts | Reason:
+def examine(found: Facts | BadMaterial | None, now: float) -> Facts | Reason:
     """
     Return the facts of a pair that is well, or the first reason to renew it.
     """
     if found is None:
         return Reason.MISSING
-    if isinstance(found, Unreadable):
+    if isinstance(found, BadMaterial):
         return Reason.UNREADABLE
     checks = (
         (found.key_matches, Reason.KEY),

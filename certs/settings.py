@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from certs.material import Patience, ServiceNames
-from certs.ports import Endpoint
+from certs.material import ServiceNames, WaitSettings
+from certs.ports import Replica
 from gpufence.errors import InvalidError, Problem, SettingsError
 from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_SERVICE
 from gpufence.setting_kinds import parsed, read_address, split_items
@@ -64,7 +64,7 @@ class CertsSettings:
             unset="none",
         ),
     )
-    patience: Patience = field(default_factory=Patience, metadata=part())
+    patience: WaitSettings = field(default_factory=WaitSettings, metadata=part())
 
     @property
     def names(self) -> ServiceNames:
@@ -78,7 +78,7 @@ def help_epilog() -> str:
     return help_text(CertsSettings, "environment:") + _KUBECONFIG
 
 
-def read_endpoints(text: str, option: str) -> tuple[Endpoint, ...]:
+def read_endpoints(text: str, option: str) -> tuple[Replica, ...]:
     """
     Read `host:port,host:port`, or raise `SettingsError` for the first that is none.
     """
@@ -86,4 +86,4 @@ def read_endpoints(text: str, option: str) -> tuple[Endpoint, ...]:
         addresses = [read_address(item, option, "10.0.0.7:8443") for item in split_items(text)]
     except InvalidError as error:
         raise SettingsError([error.problem]) from error
-    return tuple(Endpoint(host or "localhost", port) for host, port in addresses)
+    return tuple(Replica(host or "localhost", port) for host, port in addresses)

@@ -8,12 +8,12 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from certs.material import Facts, Unreadable
+from certs.material import BadMaterial, Facts
 from certs.renewal import Keep, Reason, days_left, decide, examine
 from gpufence.text import aligned
 
 if TYPE_CHECKING:
-    from certs.inject import Trust
+    from certs.inject import TrustedBundles
     from certs.material import Stored
 
 SOON_DAYS = 14
@@ -30,7 +30,7 @@ class Status:
 
 
 def status_of(
-    stored: Stored, trust: Trust, authority: bytes, wanted: frozenset[str], now: float
+    stored: Stored, trust: TrustedBundles, authority: bytes, wanted: frozenset[str], now: float
 ) -> Status:
     """
     Judge what is stored and what the API server trusts at a moment.
@@ -58,10 +58,10 @@ def status_of(
     return Status(table, alarming=broken or soon or not all(trusted))
 
 
-def _row(what: str, found: Facts | Unreadable | None, now: float) -> tuple[str, str, str, str]:
+def _row(what: str, found: Facts | BadMaterial | None, now: float) -> tuple[str, str, str, str]:
     if found is None:
         return what, "missing", "-", "-"
-    if isinstance(found, Unreadable):
+    if isinstance(found, BadMaterial):
         return what, f"unreadable: {found.reason}", "-", "-"
     examined = examine(found, now)
     state = str(examined) if isinstance(examined, Reason) else "ok"

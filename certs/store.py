@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from certs.errors import MissingObjectError
-from certs.material import Pair
+from certs.material import KeyPair
 from gpufence.names import CA_SECRET, TLS_SECRET
 from kube import ForbiddenError, NotFoundError, PatchType, core
 
@@ -36,9 +36,9 @@ class Secret:
     version: str
 
     @property
-    def pair(self) -> Pair | None:
+    def pair(self) -> KeyPair | None:
         certificate, key = self.data.get(CERTIFICATE, b""), self.data.get(KEY, b"")
-        return Pair(certificate, key) if certificate or key else None
+        return KeyPair(certificate, key) if certificate or key else None
 
     @property
     def authority(self) -> bytes:
@@ -66,10 +66,10 @@ class Store:
     def read_leaf(self) -> Secret:
         return self._read(TLS_SECRET)
 
-    def write_ca(self, before: Secret, pair: Pair) -> Secret:
+    def write_ca(self, before: Secret, pair: KeyPair) -> Secret:
         return self._write(before, {CERTIFICATE: pair.certificate, KEY: pair.key})
 
-    def write_leaf(self, before: Secret, pair: Pair, authority: bytes) -> Secret:
+    def write_leaf(self, before: Secret, pair: KeyPair, authority: bytes) -> Secret:
         return self._write(
             before, {CERTIFICATE: pair.certificate, KEY: pair.key, AUTHORITY: authority}
         )

@@ -21,10 +21,10 @@ from webhook.pods import PodHook
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.cluster import Cluster
+    from webhook.cluster import ClusterView
     from webhook.endpoint import Hook
     from webhook.metrics import Account, Metrics
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
 
 POD_PATHS = {mode: f"/v1/pods/{mode}" for mode in Mode}
 BINDING_PATH = "/v1/bindings"
@@ -48,7 +48,7 @@ _SILENT: _Silent = {
 }
 
 
-def hooks_of(cluster: Cluster, policy: Policy) -> dict[str, tuple[str, Hook]]:
+def hooks_of(cluster: ClusterView, policy: WebhookPolicy) -> dict[str, tuple[str, Hook]]:
     """
     Make every hook, by its path.
     """

@@ -15,7 +15,7 @@ from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.shape import escape_pointer
 from webhook.cluster import UnknownError
-from webhook.outcome import Outcome, Reply, Result
+from webhook.outcome import Reply, ReviewOutcome, ReviewResult
 from webhook.review import BINDINGS, write_allowed
 from webhook.rewrite.binding import exact_values
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from gpufence.nodes import GpuNode
     from kube import JsonObject
-    from webhook.cluster import Cluster
+    from webhook.cluster import ClusterView
     from webhook.outcome import Subject
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
     from webhook.review import Review
 
 OK = 200
@@ -53,7 +53,7 @@ class BindingHook:
 
     expected = BINDINGS
 
-    def __init__(self, cluster: Cluster, policy: Policy) -> None:
+    def __init__(self, cluster: ClusterView, policy: WebhookPolicy) -> None:
         self._cluster = cluster
         self._policy = policy
 
@@ -65,11 +65,11 @@ class BindingHook:
         except _DoubtError as error:
             return _as_it_is(review.subject, error.reason, error.detail)
         operations = _operations(review.object, values)
-        audit = {"result": Result.EXACT.value}
+        audit = {"result": ReviewResult.EXACT.value}
         return Reply(
             OK,
             write_allowed(review.subject.uid, operations, (), audit),
-            Outcome(Result.EXACT, review.subject, operations=len(operations)),
+            ReviewOutcome(ReviewResult.EXACT, review.subject, operations=len(operations)),
         )
 
     async def _values(self, review: Review) -> Mapping[str, str]:
@@ -147,6 +147,6 @@ def _object(item: JsonObject, field: str) -> JsonObject:
 
 
 def _as_it_is(subject: Subject, reason: str, detail: str) -> Reply:
-    audit = {"result": Result.SKIPPED.value, "reason": reason}
-    outcome = Outcome(Result.SKIPPED, subject, reason, detail)
+    audit = {"result": ReviewResult.SKIPPED.value, "reason": reason}
+    outcome = ReviewOutcome(ReviewResult.SKIPPED, subject, reason, detail)
     return Reply(OK, write_allowed(subject.uid, (), (), audit), outcome)

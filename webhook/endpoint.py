@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gpufence.errors import GpufenceError
-from webhook.outcome import NOBODY, Outcome, Reply, Result, Subject
+from webhook.outcome import NOBODY, Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import BadReviewError, read_review
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ async def _answered(hook: Hook, body: bytes) -> Reply:
         _log.exception(
             "a bug of ours; the review gets no answer", extra={"fields": {"uid": subject.uid}}
         )
-        return Reply(_BUG, _SORRY, Outcome(Result.FAILED, subject, "bug"))
+        return Reply(_BUG, _SORRY, ReviewOutcome(ReviewResult.FAILED, subject, "bug"))
 
 
 def _rejected(status: int, reason: str, sentence: str, uid: str = "") -> Reply:
-    outcome = Outcome(Result.REJECTED, Subject(uid), reason, sentence)
+    outcome = ReviewOutcome(ReviewResult.REJECTED, Subject(uid), reason, sentence)
     return Reply(status, f"{sentence}\n".encode(), outcome)
 
 

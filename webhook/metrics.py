@@ -18,12 +18,12 @@ import orjson
 import service.logs
 from gpufence.exposition import Distribution, Family, Histogram, write_page
 from service.logs import LEVELS, moment
-from webhook.outcome import Result
+from webhook.outcome import ReviewResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.outcome import Outcome
+    from webhook.outcome import ReviewOutcome
 
 V = TypeVar("V")
 
@@ -38,7 +38,7 @@ NAMESPACES: Final = "gpufence_webhook_namespaces"
 SILENCE: Final = "gpufence_webhook_cluster_silence_seconds"
 
 _NOTHING = Distribution((0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5))
-_LEVELS = {Result.FAILED: logging.ERROR, Result.REJECTED: logging.WARNING}
+_LEVELS = {ReviewResult.FAILED: logging.ERROR, ReviewResult.REJECTED: logging.WARNING}
 _LEVEL_NAMES = {logging.getLevelNamesMapping()[name.upper()]: name for name in LEVELS}
 
 
@@ -83,7 +83,7 @@ class Metrics:
         """
         self._gauges += gauges
 
-    def count(self, hook: str, outcome: Outcome, seconds: float) -> None:
+    def count(self, hook: str, outcome: ReviewOutcome, seconds: float) -> None:
         with self._lock:
             self._requests[hook, outcome.result.value, outcome.reason] += 1
             self._durations[hook] = self._durations[hook].observed(seconds)
@@ -141,7 +141,7 @@ class RequestLog:
         self.level = level
         self._stream = stream
 
-    def write(self, hook: str, outcome: Outcome, seconds: float) -> None:
+    def write(self, hook: str, outcome: ReviewOutcome, seconds: float) -> None:
         level = _LEVELS.get(outcome.result, logging.INFO)
         if level < self.level:
             return
@@ -165,7 +165,7 @@ class Account:
         self._metrics = metrics
         self._log = log
 
-    def __call__(self, hook: str, outcome: Outcome, seconds: float) -> None:
+    def __call__(self, hook: str, outcome: ReviewOutcome, seconds: float) -> None:
         self._metrics.count(hook, outcome, seconds)
         self._log.write(hook, outcome, seconds)
 
@@ -186,7 +186,7 @@ def _labelled(label: str, values: Mapping[str, V]) -> Iterator[tuple[dict[str, s
         yield {label: key}, value
 
 
-def _fields(hook: str, outcome: Outcome, seconds: float) -> dict[str, object]:
+def _fields(hook: str, outcome: ReviewOutcome, seconds: float) -> dict[str, object]:
     subject = outcome.subject
     fields: dict[str, object] = {
         "hook": hook,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Result(StrEnum):
+class ReviewResult(StrEnum):
     """
     The kinds of ends a request can come to; a label of the metrics, so few and stable.
     """
@@ -36,14 +36,14 @@ class Subject(NamedTuple):
 NOBODY = Subject()
 
 
-class Outcome(NamedTuple):
+class ReviewOutcome(NamedTuple):
     """
     The end of one request.
 
     `reason` is one of a few fixed words and a label of the metrics; `detail` is for the log alone.
     """
 
-    result: Result
+    result: ReviewResult
     subject: Subject = NOBODY
     reason: str = ""
     detail: str = ""
@@ -58,4 +58,4 @@ class Reply(NamedTuple):
 
     status: int
     body: bytes
-    outcome: Outcome
+    outcome: ReviewOutcome

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gpufence.errors import InvalidError
 from webhook.cluster import UnknownError
-from webhook.outcome import Outcome, Reply, Result
+from webhook.outcome import Reply, ReviewOutcome, ReviewResult
 from webhook.review import PODS, BadReviewError, allowed, write_allowed, write_answer, write_denied
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpufence.mode import Mode
-    from webhook.cluster import Cluster
+    from webhook.cluster import ClusterView
     from webhook.operations import Operation
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
     from webhook.review import Review
 
 OK = 200
@@ -32,7 +32,7 @@ class PodHook:
 
     expected = PODS
 
-    def __init__(self, mode: Mode, cluster: Cluster, policy: Policy) -> None:
+    def __init__(self, mode: Mode, cluster: ClusterView, policy: WebhookPolicy) -> None:
         self._mode = mode
         self._cluster = cluster
         self._policy = policy
@@ -70,21 +70,30 @@ class PodHook:
         match decision:
             case Rewrite(operations=operations, warnings=warnings, summary=summary):
                 body = write_answer(subject.uid, _rewritten(operations, warnings, summary))
-                outcome = Outcome(
-                    Result.REWRITTEN, subject, reason, summary, len(operations), len(warnings)
+                outcome = ReviewOutcome(
+                    ReviewResult.REWRITTEN, subject, reason, summary, len(operations), len(warnings)
                 )
             case Unchanged(reason=why, warnings=warnings):
                 body = write_allowed(
-                    subject.uid, (), warnings, {"result": Result.UNCHANGED.value, "reason": why}
+                    subject.uid,
+                    (),
+                    warnings,
+                    {"result": ReviewResult.UNCHANGED.value, "reason": why},
                 )
-                outcome = Outcome(Result.UNCHANGED, subject, reason, why, warnings=len(warnings))
+                outcome = ReviewOutcome(
+                    ReviewResult.UNCHANGED, subject, reason, why, warnings=len(warnings)
+                )
             case Refusal(message=message):
-                body = write_denied(subject.uid, message, (), {"result": Result.REFUSED.value})
-                outcome = Outcome(Result.REFUSED, subject, reason, message)
+                body = write_denied(
+                    subject.uid, message, (), {"result": ReviewResult.REFUSED.value}
+                )
+                outcome = ReviewOutcome(ReviewResult.REFUSED, subject, reason, message)
             case _:
                 assert_never(decision)
         return Reply(OK, body, outcome)
 
 
 def _rewritten(operations: Sequence[Operation], warnings: tuple[str, ...], summary: str) -> bytes:
-    return allowed(operations, warnings, {"result": Result.REWRITTEN.value, "summary": summary})
+    return allowed(
+        operations, warnings, {"result": ReviewResult.REWRITTEN.value, "summary": summary}
+    )

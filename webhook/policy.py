@@ -36,7 +36,7 @@ but not those that request a share under another name.
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class WebhookPolicy:
     """
     What holds for every pod.
 

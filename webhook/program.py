@@ -14,7 +14,7 @@ from kube import connect
 from service.listen import listen
 from webhook import metrics as names
 from webhook.app import HOOKS, admission_app, hooks_of, status_app
-from webhook.cluster import LiveCluster, NoCluster
+from webhook.cluster import LiveCluster, WithoutCluster
 from webhook.cluster.live import THREADS
 from webhook.metrics import Account, Gauge, Metrics, start_logging
 from webhook.server import BACKLOG, Door, Draining, serve
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from socket import socket
 
     from kube import ClientSettings
-    from webhook.cluster import Cluster
+    from webhook.cluster import ClusterView
     from webhook.metrics import RequestLog
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
     from webhook.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class _Parts:
     What runs beside the two applications.
     """
 
-    cluster: Cluster
+    cluster: ClusterView
     certificate: CertificateWatch
     metrics: Metrics
     draining: Draining
@@ -71,7 +71,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     metrics = Metrics(HOOKS)
     certificate = CertificateWatch(settings.tls_dir, metrics.count_load, settings.tls_poll_seconds)
     if settings.cluster == "none":
-        parts = _Parts(NoCluster(), certificate, metrics, Draining(), log)
+        parts = _Parts(WithoutCluster(), certificate, metrics, Draining(), log)
         _serve(parts, policy, settings)
         return
     live = live_cluster(access, policy, settings)
@@ -92,7 +92,9 @@ def hook_source() -> str:
     )
 
 
-def live_cluster(access: ClientSettings, policy: Policy, settings: ServerSettings) -> LiveCluster:
+def live_cluster(
+    access: ClientSettings, policy: WebhookPolicy, settings: ServerSettings
+) -> LiveCluster:
     """
     Find the cluster; nothing is sent yet. Raises kube.AccessError where there is none.
     """
@@ -104,7 +106,7 @@ def live_cluster(access: ClientSettings, policy: Policy, settings: ServerSetting
     return LiveCluster(connect(patient), policy.default.units, settings.api_deadline_seconds)
 
 
-def _serve(parts: _Parts, policy: Policy, settings: ServerSettings) -> None:
+def _serve(parts: _Parts, policy: WebhookPolicy, settings: ServerSettings) -> None:
     _add_gauges(parts)
     account = Account(parts.metrics, parts.log)
     admissions = admission_app(hooks_of(parts.cluster, policy), account, parts.draining)

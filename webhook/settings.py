@@ -17,7 +17,7 @@ from gpufence.errors import InvalidError, Problem
 from gpufence.setting_kinds import ADDRESS, choice, converted, parsed
 from gpufence.settings import UnitSettings, part, setting
 from service.logs import LEVELS
-from webhook.policy import Policy, Toleration
+from webhook.policy import Toleration, WebhookPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -206,11 +206,11 @@ class PodSettings:
         ),
     )
 
-    def policy(self, hook_source: str = "") -> Policy:
+    def policy(self, hook_source: str = "") -> WebhookPolicy:
         units = Units(
             gpushare_bytes=self.units.gpushare_bytes, volcano_factor=self.units.volcano_factor
         )
-        return Policy(
+        return WebhookPolicy(
             default=CandidateCard(units, self.card_bytes or None, self.compute_capability),
             scheduler_names={
                 spec.name: self.schedulers[spec.setting]

@@ -25,7 +25,7 @@ _WATCHES: Final = 4
 _NO_NODE: Final[JsonObject] = {}
 
 
-class Trust(NamedTuple):
+class WatchHealth(NamedTuple):
     """
     `silence_seconds` is None before the first word; `trouble` is what the watches complain of.
     """
@@ -131,7 +131,7 @@ class Watches:
         for reflector in list(self._reflectors.values()):
             reflector.stop()
 
-    def trust(self) -> Trust:
+    def trust(self) -> WatchHealth:
         """
         Return how far what is known may be acted on.
 
@@ -151,7 +151,7 @@ class Watches:
             <= (self._settings.outage_seconds if failing else self._settings.silence_seconds)
             for silence, failing in heard
         )
-        return Trust(
+        return WatchHealth(
             synced=synced,
             fresh=fresh,
             silence_seconds=max((silence for silence, _ in heard), default=None),

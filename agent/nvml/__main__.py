@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from agent.nvml.driver import Driver
-from agent.nvml.protocol import Failure, read_question, write_answer
+from agent.nvml.protocol import NvmlFailure, read_question, write_answer
 from gpufence.errors import GpufenceError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _serve(lines: Iterable[bytes], output: BinaryIO, driver: Driver) -> None:
         try:
             answer = driver.answer(question)
         except Exception as error:  # noqa: BLE001 - a surprise on one card is no reason to lose all
-            answer = Failure(None, question.ask, f"{type(error).__name__}: {error}")
+            answer = NvmlFailure(None, question.ask, f"{type(error).__name__}: {error}")
         output.write(write_answer(number, answer).encode())
         output.flush()
 

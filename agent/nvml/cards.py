@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.model.sample import NO_TROUBLE, ProcessList, Trouble, TroubleCode
 from agent.nvml.faults import lasts, trouble_of
-from agent.nvml.protocol import UNNAMED, Failure, Listed, Looked
+from agent.nvml.protocol import UNNAMED, Listed, Looked, NvmlFailure
 from gpufence.cards import Card, Instance
 from gpufence.quantity import GIB
 
@@ -103,7 +103,7 @@ def _card(index: int, look: Looked, seen: Seen, known: Mapping[str, Card]) -> Ca
     """
     before = known.get(seen.uuid)
     model, capability = seen.model, seen.capability
-    total = 0 if isinstance(seen.memory, Failure) else seen.memory.total_bytes
+    total = 0 if isinstance(seen.memory, NvmlFailure) else seen.memory.total_bytes
     if before is not None:
         total = total or before.memory_bytes
         model = before.model if model == UNNAMED else model
@@ -116,11 +116,11 @@ def _card(index: int, look: Looked, seen: Seen, known: Mapping[str, Card]) -> Ca
 
 
 def _memory(seen: Seen) -> CardMemory | None:
-    return None if isinstance(seen.memory, Failure) else seen.memory
+    return None if isinstance(seen.memory, NvmlFailure) else seen.memory
 
 
 def _trouble(seen: Seen) -> Trouble:
-    return trouble_of(seen.memory) if isinstance(seen.memory, Failure) else NO_TROUBLE
+    return trouble_of(seen.memory) if isinstance(seen.memory, NvmlFailure) else NO_TROUBLE
 
 
 def _was_cut(card: Card, settled: set[str]) -> bool:
@@ -183,7 +183,7 @@ def list_is_due(
 
 
 def list_attempt(
-    answer: Listed | Failure | Trouble,
+    answer: Listed | NvmlFailure | Trouble,
     memory: CardMemory | None,
     now: float,
     last: ListAttempt | None,
@@ -194,7 +194,7 @@ def list_attempt(
     used = None if memory is None else memory.used_bytes
     if isinstance(answer, Trouble):
         return ListAttempt(now, used, trouble=answer, again=True)
-    if isinstance(answer, Failure):
+    if isinstance(answer, NvmlFailure):
         return ListAttempt(now, used, trouble=trouble_of(answer), again=not lasts(answer))
     if _charges_nobody(answer.processes, memory):
         first = last is None or last.trouble.code is not TroubleCode.UNCHARGED

@@ -16,7 +16,17 @@ from agent.clock import boottime
 from agent.model.sample import CardMemory, merged
 from agent.nvml.faults import Code
 from agent.nvml.process_lists import ProcessLists
-from agent.nvml.protocol import UNNAMED, Answer, Ask, Counted, Failure, Listed, Looked, Opened, Seen
+from agent.nvml.protocol import (
+    UNNAMED,
+    Answer,
+    Ask,
+    Counted,
+    Listed,
+    Looked,
+    NvmlFailure,
+    Opened,
+    Seen,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +57,7 @@ class CallError(Exception):
     Raised by a call that failed, up to whoever can do without it.
     """
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: NvmlFailure) -> None:
         super().__init__(failure)
         self.failure = failure
 
@@ -104,7 +114,7 @@ class Driver:
             try:
                 ctypes.CDLL(self._library)
             except OSError as error:
-                failure = Failure(Code.LIBRARY_NOT_FOUND, str(error))
+                failure = NvmlFailure(Code.LIBRARY_NOT_FOUND, str(error))
                 raise CallError(failure) from error
         _call(pynvml.nvmlInit)
         self._lists = ProcessLists(pynvml.nvmlLib)
@@ -112,11 +122,11 @@ class Driver:
 
     def _list(self, uuid: str) -> Listed:
         if self._lists is None:
-            raise CallError(Failure(Code.UNINITIALIZED, "list"))
+            raise CallError(NvmlFailure(Code.UNINITIALIZED, "list"))
         at = boottime()
         device = _call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
         compute = self._lists.read(device, "Compute")
-        if isinstance(compute, Failure):
+        if isinstance(compute, NvmlFailure):
             raise CallError(compute)
         graphics = _optional(self._lists.read(device, "Graphics"))
         mps = _optional(self._lists.read(device, "MPSCompute"))
@@ -128,10 +138,10 @@ class Driver:
         kind = self._kind(device, uuid)
         if not _is_cut(device):
             return Looked(Seen(uuid, kind.model, kind.capability, _memory(device)))
-        memory = Failure(None, "memory", "the instances tell")
+        memory = NvmlFailure(None, "memory", "the instances tell")
         card = Seen(uuid, kind.model, kind.capability, memory)
         instances: list[Seen] = []
-        gaps: list[Failure] = []
+        gaps: list[NvmlFailure] = []
         for place in range(int(_call(pynvml.nvmlDeviceGetMaxMigDeviceCount, device))):
             try:
                 instances.extend(_instance(device, place, card))
@@ -154,11 +164,11 @@ class Driver:
         return kind
 
 
-def _optional(processes: tuple[GpuProcess, ...] | Failure) -> tuple[GpuProcess, ...]:
+def _optional(processes: tuple[GpuProcess, ...] | NvmlFailure) -> tuple[GpuProcess, ...]:
     """
     Take a list that not every card has for empty where it is absent; the device is a good one.
     """
-    if not isinstance(processes, Failure):
+    if not isinstance(processes, NvmlFailure):
         return processes
     error = CallError(processes)
     if error.absent:
@@ -206,7 +216,7 @@ def _profile(device: object) -> str:
     return f"{size.gpuInstanceSliceCount}g.{round(size.memorySizeMB / 1024)}gb"
 
 
-def _memory(device: object) -> CardMemory | Failure:
+def _memory(device: object) -> CardMemory | NvmlFailure:
     """
     Read the memory in the version that tells reserved memory apart, or in the old one.
     """
@@ -217,7 +227,7 @@ def _memory(device: object) -> CardMemory | Failure:
     return CardMemory(int(info.total), int(info.used), int(info.free), int(info.reserved))
 
 
-def _old_memory(device: object) -> CardMemory | Failure:
+def _old_memory(device: object) -> CardMemory | NvmlFailure:
     try:
         info = _call(pynvml.nvmlDeviceGetMemoryInfo, device)
     except CallError as error:
@@ -233,9 +243,9 @@ def _call(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
     try:
         return function(*arguments, **more)
     except pynvml.NVMLError as error:
-        raise CallError(Failure(error.value, name)) from error
+        raise CallError(NvmlFailure(error.value, name)) from error
     except UnicodeDecodeError as error:
-        raise CallError(Failure(None, name, "text that is not UTF-8")) from error
+        raise CallError(NvmlFailure(None, name, "text that is not UTF-8")) from error
 
 
 def _or_none(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T | None:

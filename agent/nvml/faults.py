@@ -11,7 +11,7 @@ from agent.model.sample import Trouble, TroubleCode
 from gpufence.errors import shown
 
 if TYPE_CHECKING:
-    from agent.nvml.protocol import Failure
+    from agent.nvml.protocol import NvmlFailure
 
 
 class Code(IntEnum):
@@ -115,21 +115,21 @@ _MEANINGS[Code.FUNCTION_NOT_FOUND] = _MEANINGS[Code.NOT_SUPPORTED]
 _OTHER: Final = ("the driver fails", "look in the kernel's log for Xid messages")
 
 
-def ends_session(failure: Failure) -> bool:
+def ends_session(failure: NvmlFailure) -> bool:
     """
     Tell whether nothing more can be had from this child: only a new process loads a new library.
     """
     return failure.code in _ENDING
 
 
-def lasts(failure: Failure) -> bool:
+def lasts(failure: NvmlFailure) -> bool:
     """
     Tell whether asking again at once is in vain.
     """
     return failure.code in _LASTING
 
 
-def trouble_of(failure: Failure) -> Trouble:
+def trouble_of(failure: NvmlFailure) -> Trouble:
     """
     Return what is wrong and what to do.
     """

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.model.sample import GpuProcess
 from agent.nvml.faults import Code
-from agent.nvml.protocol import Failure
+from agent.nvml.protocol import NvmlFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,15 +60,15 @@ class ProcessLists:
         self._functions: dict[str, tuple[str, Callable[..., int]] | None] = {}
         self._capacity = _FIRST_CAPACITY
 
-    def read(self, device: object, kind: str) -> tuple[GpuProcess, ...] | Failure:
+    def read(self, device: object, kind: str) -> tuple[GpuProcess, ...] | NvmlFailure:
         """
         Return a list of the kind Compute, Graphics or MPSCompute.
         """
         known = self._function(kind)
         if known is None:
-            return Failure(Code.FUNCTION_NOT_FOUND, f"nvmlDeviceGet{kind}RunningProcesses")
+            return NvmlFailure(Code.FUNCTION_NOT_FOUND, f"nvmlDeviceGet{kind}RunningProcesses")
         name, function = known
-        failure = Failure(None, name, "entries of no known layout")
+        failure = NvmlFailure(None, name, "entries of no known layout")
         for attempt in range(_ATTEMPTS):
             sentinel = SENTINELS[attempt % len(SENTINELS)]
             buffer = ctypes.create_string_buffer(
@@ -80,9 +80,9 @@ class ProcessLists:
                 processes = read_entries(buffer.raw, count.value, sentinel)
                 if processes is not None:
                     return processes
-                failure = Failure(None, name, "entries of no known layout")
+                failure = NvmlFailure(None, name, "entries of no known layout")
             else:
-                failure = Failure(code, name)
+                failure = NvmlFailure(code, name)
                 if code != Code.INSUFFICIENT_SIZE:
                     break
                 self._grow(count.value)

@@ -46,7 +46,7 @@ class Question(NamedTuple):
     subject: str = ""
 
 
-class Failure(NamedTuple):
+class NvmlFailure(NamedTuple):
     """
     What NVML answered instead; without a code, `text` says what else went wrong.
     """
@@ -72,7 +72,7 @@ class Seen(NamedTuple):
     uuid: str
     model: str
     capability: tuple[int, int] | None
-    memory: CardMemory | Failure
+    memory: CardMemory | NvmlFailure
     profile: str = ""
 
 
@@ -84,7 +84,7 @@ class Looked(NamedTuple):
 
     card: Seen
     instances: tuple[Seen, ...] | None = None
-    gaps: tuple[Failure, ...] = ()
+    gaps: tuple[NvmlFailure, ...] = ()
 
 
 class Listed(NamedTuple):
@@ -98,7 +98,7 @@ class Listed(NamedTuple):
     mps: bool = False
 
 
-Answer: TypeAlias = Opened | Counted | Looked | Listed | Failure
+Answer: TypeAlias = Opened | Counted | Looked | Listed | NvmlFailure
 
 
 class AnswerLine(NamedTuple):
@@ -134,7 +134,7 @@ def write_answer(number: int, answer: Answer) -> str:
         pids = [process.pid for process in answer.processes]
         amounts = [process.used_bytes for process in answer.processes]
         content = answer.at, answer.mps, pids, amounts
-    failed = isinstance(answer, Failure)
+    failed = isinstance(answer, NvmlFailure)
     return _ENCODER.encode([number, failed, content]) + "\n"
 
 
@@ -188,17 +188,17 @@ def _seen(content: object) -> Seen:
     raise _no("card", content)
 
 
-def _memory(content: object) -> CardMemory | Failure:
+def _memory(content: object) -> CardMemory | NvmlFailure:
     match content:
         case [int(total), int(used), int(free), int() | None as reserved]:
             return CardMemory(total, used, free, reserved)
     return _failure(content)
 
 
-def _failure(content: object) -> Failure:
+def _failure(content: object) -> NvmlFailure:
     match content:
         case [int() | None as code, str(call), str(text)]:
-            return Failure(code, call, text)
+            return NvmlFailure(code, call, text)
     raise _no("failure", content)
 
 

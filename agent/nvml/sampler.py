@@ -18,7 +18,7 @@ from agent.nvml.cards import (
 )
 from agent.nvml.child import Child
 from agent.nvml.faults import trouble_of
-from agent.nvml.protocol import Ask, Counted, Failure, Listed, Looked, Question
+from agent.nvml.protocol import Ask, Counted, Listed, Looked, NvmlFailure, Question
 from agent.nvml.session import Session
 
 if TYPE_CHECKING:
@@ -138,7 +138,9 @@ class Sampler:
         renewed = {}
         for uuid, question in questions.items():
             answer = answers.get(question)
-            result = answer if isinstance(answer, Listed | Failure) else self._why(question, None)
+            result = (
+                answer if isinstance(answer, Listed | NvmlFailure) else self._why(question, None)
+            )
             last = self._lists.get(uuid)
             renewed[uuid] = list_attempt(result, there[uuid].memory, now, last)
         kept = {uuid: item for uuid, item in self._lists.items() if uuid in there}
@@ -152,7 +154,7 @@ class Sampler:
         """
         Return why a question has no answer.
         """
-        if isinstance(answer, Failure):
+        if isinstance(answer, NvmlFailure):
             return trouble_of(answer)
         return self._session.avoided(question) or self._session.trouble or _SLOW
 

@@ -13,7 +13,7 @@ from agent.nvml.child import EndedError
 from agent.nvml.faults import ends_session, trouble_of
 from agent.nvml.protocol import (
     Ask,
-    Failure,
+    NvmlFailure,
     Opened,
     Question,
     read_answer,
@@ -206,7 +206,7 @@ class Session:
             self._ready_at = self._progress_at
             self.driver = answer.driver
             self.trouble = NO_TROUBLE
-        if isinstance(answer, Failure) and (question.ask in _FOR_ALL or ends_session(answer)):
+        if isinstance(answer, NvmlFailure) and (question.ask in _FOR_ALL or ends_session(answer)):
             self._open.clear()
             self._lose(trouble_of(answer))
         return {question: answer}

@@ -18,14 +18,14 @@ from gpufence.mode import Mode
 from gpufence.nodes import GpuNode, read_node
 from gpufence.quantity import MIB
 from webhook.fleet import Fleet
-from webhook.policy import Policy
+from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 T4 = CandidateCard(Units(), 15360 * MIB, (7, 5))
-POLICY = Policy(default=T4, hook_source="pass\n")
+POLICY = WebhookPolicy(default=T4, hook_source="pass\n")
 NO_CARD = replace(POLICY, default=CandidateCard(Units(), None))
 
 
@@ -40,7 +40,7 @@ def decide(
     mode: Mode = Mode.CAP,
     namespace: Mapping[str, str] | None = None,
     fleet: Fleet | None = None,
-    policy: Policy = POLICY,
+    policy: WebhookPolicy = POLICY,
 ) -> Rewrite | Unchanged | Refusal:
     return rewrite(pod, mode, namespace or {}, fleet or Fleet(()), policy)
 
@@ -50,7 +50,7 @@ def rewritten(
     mode: Mode = Mode.CAP,
     namespace: Mapping[str, str] | None = None,
     fleet: Fleet | None = None,
-    policy: Policy = POLICY,
+    policy: WebhookPolicy = POLICY,
 ) -> tuple[dict[str, Any], Rewrite]:
     """
     Return the pod as the API server would have it, with what led there.

@@ -3,7 +3,7 @@ What the webhook knows of its cluster: GPU nodes, the words of namespaces, a pod
 """
 
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.none import NoCluster
-from webhook.cluster.port import Cluster, UnknownError
+from webhook.cluster.none import WithoutCluster
+from webhook.cluster.port import ClusterView, UnknownError
 
-__all__ = ["Cluster", "LiveCluster", "NoCluster", "UnknownError"]
+__all__ = ["ClusterView", "LiveCluster", "UnknownError", "WithoutCluster"]

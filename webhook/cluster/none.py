@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kube import JsonObject
 
 
-class NoCluster:
+class WithoutCluster:
     """
     Knows no nodes, so that the default card of the settings counts, and no words of namespaces.
     """

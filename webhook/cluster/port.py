@@ -28,7 +28,7 @@ class UnknownError(GpufenceError):
         self.reason = reason
 
 
-class Cluster(Protocol):
+class ClusterView(Protocol):
     """
     Caches that answer at once, possibly with yesterday's truth, and questions that take a while.
     """

@@ -19,7 +19,7 @@ from webhook.settings import PodSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
 
 FORMATS = ("explain", "yaml", "patch", "json")
 _EXIT_CODES = """
@@ -59,7 +59,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def policy_for(arguments: argparse.Namespace, environ: Mapping[str, str], hook: str) -> Policy:
+def policy_for(
+    arguments: argparse.Namespace, environ: Mapping[str, str], hook: str
+) -> WebhookPolicy:
     """
     Combine the settings of the environment with what the call says about the card.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.command.documents import Manifest, PodManifest
     from webhook.fleet import Fleet
     from webhook.operations import Operation
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
     from webhook.rewrite import Unchanged
 
 _FIELD = "metadata.annotations['"
@@ -72,7 +72,11 @@ class Result:
 
 
 def result_for(
-    found: PodManifest, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: Policy
+    found: PodManifest,
+    mode: Mode,
+    namespace: Mapping[str, str],
+    fleet: Fleet,
+    policy: WebhookPolicy,
 ) -> Result:
     """
     Ask the webhook's own code what becomes of a pod, and apply what it says.

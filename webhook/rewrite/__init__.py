@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from webhook.fleet import Fleet
     from webhook.operations import Operation
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
     from webhook.rewrite.decide import PodDecision
     from webhook.rewrite.inputs import PlanInputs
 
@@ -73,7 +73,7 @@ class Refusal(NamedTuple):
 
 
 def rewrite(
-    pod: Object, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: Policy
+    pod: Object, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: WebhookPolicy
 ) -> Rewrite | Unchanged | Refusal:
     """
     Decide about a pod that is being created; `namespace` are the annotations of its namespace.
@@ -121,7 +121,7 @@ def _out_of_scope(manifest: Object, pod: Pod) -> str:
 
 
 def _inputs(
-    pod: Pod, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: Policy
+    pod: Pod, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: WebhookPolicy
 ) -> PlanInputs:
     """
     Read a pod that is being created, for every card of the fleet that it may meet.
@@ -134,7 +134,9 @@ def _inputs(
     return read_inputs(pod, mode, namespace, candidates, policy.reserve_override, known)
 
 
-def _changed(pod: Object, inputs: PlanInputs, decision: PodDecision, policy: Policy) -> Patch:
+def _changed(
+    pod: Object, inputs: PlanInputs, decision: PodDecision, policy: WebhookPolicy
+) -> Patch:
     """
     Change the containers as far as each is told anything, and who schedules the pod.
     """

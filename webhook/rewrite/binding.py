@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from gpufence.plan import Plan
     from gpufence.pods import Pod
     from gpufence.shape import Object
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
 
 
-def exact_values(pod: Object, node: GpuNode, policy: Policy) -> dict[str, str]:
+def exact_values(pod: Object, node: GpuNode, policy: WebhookPolicy) -> dict[str, str]:
     """
     Return the annotations that make a pod's values exact for a node; none where anything is in
     doubt, since the careful values that the pod has are then the better ones.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from webhook.frameworks.injection import Injection, Source
     from webhook.operations import Patch, Path
-    from webhook.policy import Policy, Toleration
+    from webhook.policy import Toleration, WebhookPolicy
     from webhook.rewrite.containers import GpuContainer
     from webhook.rewrite.inputs import PlanInputs
 
@@ -53,7 +53,7 @@ def change_container(patch: Patch, container: GpuContainer, injection: Injection
         patch.extend((*container.path, "args"), [argument])
 
 
-def schedule(patch: Patch, policy: Policy, inputs: PlanInputs) -> None:
+def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
     """
     Name the dialect's scheduler where the pod leaves it to the default, and tolerate what the
     operator says, and what GPU nodes are tainted with: Kubernetes itself lets only pods that

@@ -14,9 +14,9 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import sample
-from webhook.cluster import NoCluster
+from webhook.cluster import WithoutCluster
 from webhook.pods import PodHook
-from webhook.policy import Policy
+from webhook.policy import WebhookPolicy
 from webhook.review import PODS, read_review
 from webhook.rewrite import rewrite
 
@@ -34,8 +34,8 @@ def measure() -> list[Figure]:
     Measure the whole and its parts, best of several rounds.
     """
     body = sample.review()
-    policy = Policy(default=CandidateCard(Units(gpushare_bytes=GIB), 15360 * MIB, (7, 5)))
-    cluster = NoCluster()
+    policy = WebhookPolicy(default=CandidateCard(Units(gpushare_bytes=GIB), 15360 * MIB, (7, 5)))
+    cluster = WithoutCluster()
     hook = PodHook(Mode.CAP, cluster, policy)
 
     def whole() -> Reply:

@@ -18,7 +18,7 @@ from agent.nvml.child import Child, EndedError
 from agent.nvml.faults import Code
 from agent.nvml.protocol import (
     Ask,
-    Failure,
+    NvmlFailure,
     Opened,
     Question,
     read_answer,
@@ -148,7 +148,7 @@ def test_an_odd_question_is_answered_by_a_failure(
     first, second = (read_line(line) for line in done.stdout.splitlines())
 
     failure = read_answer(first, question.ask)
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, NvmlFailure)
     assert code == failure.code
     assert not second.failed
 
@@ -172,7 +172,7 @@ def test_a_driver_may_print_what_it_likes(variables: dict[str, str]) -> None:
     done = run(lines=OPEN, variables=variables)
 
     failure = read_answer(read_line(done.stdout), Ask.OPEN)
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, NvmlFailure)
     assert Code.DRIVER_NOT_LOADED == failure.code
     assert "gpufence simulator" in done.stderr
 

@@ -29,7 +29,7 @@ from webhook.rewrite.binding import exact_values
 from webhook.settings import PodSettings
 
 if TYPE_CHECKING:
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
 
 FOLDER = Path(__file__).parent
 SOURCE = "# the start-up hook's source stands here\n"
@@ -48,7 +48,7 @@ class Case:
     def expected_file(self) -> Path:
         return FOLDER / f"{self.name}.out.json"
 
-    def policy(self) -> Policy:
+    def policy(self) -> WebhookPolicy:
         variables = self.given.get("settings", {"GPUFENCE_DEFAULT_CARD": "15360Mi"})
         return read_settings(PodSettings, variables).policy(SOURCE)
 

@@ -21,10 +21,10 @@ from kube import ClientSettings, WatchSettings, connect
 from tests.support.api_server import ApiServer, cut, hang, reply, watch
 from tests.support.reviews import binding, binding_review, encoded, review
 from webhook.bindings import BindingHook
-from webhook.cluster import LiveCluster, NoCluster
-from webhook.outcome import Result
+from webhook.cluster import LiveCluster, WithoutCluster
+from webhook.outcome import ReviewResult
 from webhook.pods import PodHook
-from webhook.policy import Policy
+from webhook.policy import WebhookPolicy
 from webhook.review import BINDINGS, PODS, read_review
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from webhook.outcome import Reply
 
 UNITS = Units(gpushare_bytes=GIB)
-POLICY = Policy(default=CandidateCard(UNITS, None))
+POLICY = WebhookPolicy(default=CandidateCard(UNITS, None))
 POD = "/api/v1/namespaces/team-a/pods/trainer"
 NODE = "/api/v1/nodes/node-t4"
 DEADLINE_SECONDS = 0.3
@@ -69,7 +69,7 @@ def rewritten_pod(**annotations: str) -> dict[str, Any]:
     """
     Return the pod as our own pod hook leaves it.
     """
-    cluster = NoCluster()
+    cluster = WithoutCluster()
     hook = PodHook(Mode.CAP, cluster, POLICY)
     asked = read_review(encoded(review(object=bare_pod())), PODS)
     answer = json.loads(asyncio.run(hook.answer(asked)).body)["response"]
@@ -132,7 +132,7 @@ def skipped(reply_: Reply) -> str:
 
     assert response["allowed"] is True
     assert "patch" not in response
-    assert Result.SKIPPED is reply_.outcome.result
+    assert ReviewResult.SKIPPED is reply_.outcome.result
     return reply_.outcome.reason
 
 
@@ -165,7 +165,7 @@ def test_a_node_in_the_cache_is_not_asked_for(stage: Stage) -> None:
     stage.server.wait_for("WATCH /api/v1/nodes", 1)
     outcome = stage.bind().outcome
 
-    assert Result.EXACT is outcome.result
+    assert ReviewResult.EXACT is outcome.result
     assert [] == stage.server.seen(f"GET {NODE}")
 
 
@@ -302,7 +302,7 @@ def test_without_an_answer_the_pod_is_rewritten_all_the_same(stage: Stage) -> No
     stage.server.on("GET /api/v1/namespaces/team-a", hang())
     answer = _create(stage)
 
-    assert (Result.REWRITTEN, "namespace-unknown") == (
+    assert (ReviewResult.REWRITTEN, "namespace-unknown") == (
         answer.outcome.result,
         answer.outcome.reason,
     )

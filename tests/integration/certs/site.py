@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from certs.bundle import read_bundle
 from certs.facts import look_at
-from certs.material import Pair, ServiceNames
+from certs.material import KeyPair, ServiceNames
 from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from kube import PatchType, core, group
 from tests.integration.certs.proxy import Proxy
@@ -151,13 +151,13 @@ class CertsSite(PlaneSite):
     def path(self, name: str) -> str:
         return core("namespaces", self.system, "secrets", name)
 
-    def authority(self) -> Pair:
+    def authority(self) -> KeyPair:
         data = self.secret(CA_SECRET)
-        return Pair(data.get("tls.crt", b""), data.get("tls.key", b""))
+        return KeyPair(data.get("tls.crt", b""), data.get("tls.key", b""))
 
-    def leaf(self) -> Pair:
+    def leaf(self) -> KeyPair:
         data = self.secret(TLS_SECRET)
-        return Pair(data.get("tls.crt", b""), data.get("tls.key", b""))
+        return KeyPair(data.get("tls.crt", b""), data.get("tls.key", b""))
 
     def stored(self) -> Stored:
         return look_at(self.authority(), self.leaf(), self.secret(TLS_SECRET).get("ca.crt", b""))

@@ -24,11 +24,11 @@ from tests.support.site import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from certs.material import Pair
+    from certs.material import KeyPair
     from tests.integration.certs.site import CertsSite
 
 
-def encoded(ca: Pair) -> str:
+def encoded(ca: KeyPair) -> str:
     return base64.b64encode(ca.certificate).decode()
 
 

@@ -14,9 +14,9 @@ from agent.nvml.process_lists import SENTINELS, WIDEST, read_entries
 from agent.nvml.protocol import (
     Answer,
     Ask,
-    Failure,
     Listed,
     Looked,
+    NvmlFailure,
     Question,
     Seen,
     read_answer,
@@ -35,7 +35,7 @@ lists = st.lists(processes, max_size=40).map(tuple)
 instances = st.sampled_from([2**32 - 1, 0, 1, 7, 13])
 words = st.text(max_size=20)
 codes = st.none() | st.integers(0, 999)
-failures = st.builds(Failure, codes, words, words)
+failures = st.builds(NvmlFailure, codes, words, words)
 memories = st.builds(CardMemory, amounts, amounts, amounts, st.none() | amounts)
 capabilities = st.none() | st.tuples(st.integers(0, 99), st.integers(0, 9))
 seen = st.builds(Seen, words, words, capabilities, memories | failures, words)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.nvml.protocol import Counted, Failure
+from agent.nvml.protocol import Counted, NvmlFailure
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB
@@ -45,7 +45,7 @@ GOOD: dict[Question, Answer | str] = {
     **{processes_of(uuid): listed(1.0, IN_USE) for uuid in UUIDS},
 }
 QUESTIONS = [OPEN, *GOOD]
-FAILURES = [Failure(code, "nvmlCall") for code in (1, 3, 4, 7, 9, 12, 17, 18, 999, None)]
+FAILURES = [NvmlFailure(code, "nvmlCall") for code in (1, 3, 4, 7, 9, 12, 17, 18, 999, None)]
 BAD: list[Answer | str] = [HANG, CRASH, NONSENSE, LOST, *FAILURES]
 
 

@@ -16,7 +16,7 @@ from tests.support.certs.fakes import FakeClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from certs.ports import Endpoint, Served
+    from certs.ports import Replica, Served
     from gpufence.errors import GpufenceError
     from kube import JsonObject, Listing, PatchType
     from tests.support.certs.fakes import FakeApi, FakeFleet
@@ -97,7 +97,7 @@ class Actor:
         if seconds >= self._settle_seconds:
             self._settled()
 
-    def _ask(self, endpoints: Sequence[Endpoint], name: str) -> tuple[Served, ...]:
+    def _ask(self, endpoints: Sequence[Replica], name: str) -> tuple[Served, ...]:
         self._turn()
         return self._fleet.ask(endpoints, name)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from certs.bundle import normal, read_bundle
 from certs.facts import look_at, signers_of
 from certs.issue import issue_ca
-from certs.material import Pair
+from certs.material import KeyPair
 from certs.renewal import Keep, RenewCA, RenewLeaf, decide
 from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
 
@@ -50,7 +50,7 @@ def test_any_leaf_leads_to_a_decision(certificate: bytes, key: bytes, beside: by
     """
     Any text in the leaf's Secret is kept or renewed, and only the leaf we issued is kept.
     """
-    renewal = decide(look_at(CA, Pair(certificate, key), beside), NAMES.all, NOW)
+    renewal = decide(look_at(CA, KeyPair(certificate, key), beside), NAMES.all, NOW)
 
     assert isinstance(renewal, (Keep, RenewLeaf))
     if isinstance(renewal, Keep):
@@ -63,7 +63,7 @@ def test_any_ca_leads_to_a_decision(certificate: bytes, key: bytes) -> None:
     """
     Any text in the CA's Secret is kept or renewed.
     """
-    renewal = decide(look_at(Pair(certificate, key), LEAF, CA.certificate), NAMES.all, NOW)
+    renewal = decide(look_at(KeyPair(certificate, key), LEAF, CA.certificate), NAMES.all, NOW)
 
     assert isinstance(renewal, (Keep, RenewLeaf, RenewCA))
 

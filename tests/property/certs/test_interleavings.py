@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from certs.bundle import read_bundle
 from certs.ensure import Run, Wishes
-from certs.material import Patience
+from certs.material import WaitSettings
 from tests.property.certs.stage import Actor
 from tests.support.certs.builders import NAMES, NOW
 from tests.support.certs.fakes import (
@@ -28,10 +28,10 @@ from tests.support.certs.fakes import (
 )
 
 if TYPE_CHECKING:
-    from certs.material import Pair
+    from certs.material import KeyPair
 
 ACTORS, REPLICAS = 3, 2
-PATIENCE = Patience(settle_seconds=5.0, wait_seconds=3.0)
+PATIENCE = WaitSettings(settle_seconds=5.0, wait_seconds=3.0)
 KINDS = (Wishes(force_ca=True), Wishes(), Wishes(force_leaf=True), Wishes(force_ca=True))
 STEP, KILL, PULL, SEE = "step", "kill", "pull", "see"
 
@@ -116,12 +116,12 @@ class Theatre:
         return Actor(self.api, self.fleet, wishes, self.see)
 
 
-def signed_part(pair: Pair) -> bytes:
+def signed_part(pair: KeyPair) -> bytes:
     return pair.certificate if is_whole_cached(pair) else b""
 
 
 @lru_cache(maxsize=4096)
-def is_whole_cached(pair: Pair) -> bool:
+def is_whole_cached(pair: KeyPair) -> bool:
     return is_whole(pair)
 
 

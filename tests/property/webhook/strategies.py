@@ -14,7 +14,7 @@ from gpufence.cards import Card
 from gpufence.dialects import Units
 from gpufence.nodes import GpuNode
 from gpufence.quantity import GIB, MIB
-from webhook.policy import Policy, Toleration
+from webhook.policy import Toleration, WebhookPolicy
 from webhook.rewrite.containers import WATCHED
 
 NAMES = ("a", "b", "c")
@@ -175,7 +175,7 @@ def nodes(draw: st.DrawFn) -> GpuNode:
 
 
 policies = st.builds(
-    Policy,
+    WebhookPolicy,
     default=st.builds(
         CandidateCard,
         units=st.just(Units()),

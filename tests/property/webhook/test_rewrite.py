@@ -26,7 +26,7 @@ from webhook.rewrite.containers import SETTABLE
 if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
     from gpufence.plan import Plan
-    from webhook.policy import Policy
+    from webhook.policy import WebhookPolicy
 
 
 class Case(NamedTuple):
@@ -38,7 +38,7 @@ class Case(NamedTuple):
     mode: Mode
     namespace: dict[str, str]
     fleet: Fleet
-    policy: Policy
+    policy: WebhookPolicy
 
     def rewrite(self, pod: dict[str, Any] | None = None) -> Rewrite | Unchanged | Refusal:
         item = self.pod if pod is None else pod

@@ -12,9 +12,9 @@ from agent.nvml.faults import Code
 from agent.nvml.protocol import (
     Ask,
     Counted,
-    Failure,
     Listed,
     Looked,
+    NvmlFailure,
     Opened,
     Question,
     Seen,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agent.nvml.session import Session
 
 TOTAL = 15360 * MIB
-LOST = Failure(Code.GPU_IS_LOST, "nvmlDeviceGetHandleByIndex")
+LOST = NvmlFailure(Code.GPU_IS_LOST, "nvmlDeviceGetHandleByIndex")
 OPEN = Question(Ask.OPEN)
 COUNT = Question(Ask.COUNT)
 QUESTIONS = [COUNT, *(Question(Ask.LOOK, str(index)) for index in range(3))]
@@ -64,11 +64,11 @@ def looked(uuid: str = "GPU-0", **more: Any) -> Looked:
     return Looked(seen(uuid, **more))
 
 
-def cut(uuid: str, *instances: str, gaps: tuple[Failure, ...] = ()) -> Looked:
+def cut(uuid: str, *instances: str, gaps: tuple[NvmlFailure, ...] = ()) -> Looked:
     """
     Build a card in MIG mode.
     """
-    parent = seen(uuid, memory=Failure(None, "memory", "the instances tell"))
+    parent = seen(uuid, memory=NvmlFailure(None, "memory", "the instances tell"))
     return Looked(parent, tuple(seen(item, profile="1g.5gb") for item in instances), gaps)
 
 

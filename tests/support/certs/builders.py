@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from certs.issue import issue_ca, issue_leaf
-from certs.material import DAY, Facts, Pair, ServiceNames
+from certs.material import DAY, Facts, KeyPair, ServiceNames
 from gpufence.names import WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def facts(**changes: Any) -> Facts:
     return Facts(**{**given, **changes})
 
 
-def ca_and_leaf(now: float = NOW, names: ServiceNames = NAMES) -> tuple[Pair, Pair]:
+def ca_and_leaf(now: float = NOW, names: ServiceNames = NAMES) -> tuple[KeyPair, KeyPair]:
     ca = issue_ca(now)
     return ca, issue_leaf(ca, names, now)
 

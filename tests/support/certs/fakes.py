@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from certs.bundle import read_bundle
 from certs.facts import der_of, signers_of
-from certs.material import Pair
-from certs.ports import Endpoint, Served, World
+from certs.material import KeyPair
+from certs.ports import Replica, Served, World
 from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION
 from kube import Failure, Listing, PatchType, core, group
 from kube.errors import error_for
@@ -105,13 +105,13 @@ class FakeApi:
         stored = self.objects[path].get("data") or {}
         return {key: base64.b64decode(value) for key, value in stored.items()}
 
-    def leaf(self) -> Pair:
+    def leaf(self) -> KeyPair:
         data = self.data(LEAF)
-        return Pair(data.get("tls.crt", b""), data.get("tls.key", b""))
+        return KeyPair(data.get("tls.crt", b""), data.get("tls.key", b""))
 
-    def authority(self) -> Pair:
+    def authority(self) -> KeyPair:
         data = self.data(CA)
-        return Pair(data.get("tls.crt", b""), data.get("tls.key", b""))
+        return KeyPair(data.get("tls.crt", b""), data.get("tls.key", b""))
 
     def bundles(self) -> tuple[bytes, ...]:
         hooks = self.objects[CONFIGURATION]["webhooks"]
@@ -159,11 +159,11 @@ class FakeFleet:
     def __init__(self, api: FakeApi, size: int = 2, *, eager: bool = True) -> None:
         self._api = api
         self._eager = eager
-        self.serving: list[Pair | None] = [None] * size
+        self.serving: list[KeyPair | None] = [None] * size
 
     @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        return tuple(Endpoint("10.1.0.7", 8443 + number) for number in range(len(self.serving)))
+    def endpoints(self) -> tuple[Replica, ...]:
+        return tuple(Replica("10.1.0.7", 8443 + number) for number in range(len(self.serving)))
 
     def pull(self, number: int) -> None:
         """
@@ -177,7 +177,7 @@ class FakeFleet:
         for number in range(len(self.serving)):
             self.pull(number)
 
-    def ask(self, endpoints: Sequence[Endpoint], _name: str) -> tuple[Served, ...]:
+    def ask(self, endpoints: Sequence[Replica], _name: str) -> tuple[Served, ...]:
         if self._eager:
             self.pull_all()
         return tuple(
@@ -186,7 +186,7 @@ class FakeFleet:
         )
 
 
-def is_whole(pair: Pair) -> bool:
+def is_whole(pair: KeyPair) -> bool:
     try:
         public = x509.load_pem_x509_certificate(pair.certificate).public_key()
         return bool(load_pem_private_key(pair.key, password=None).public_key() == public)

@@ -9,7 +9,7 @@ import pytest
 from agent.health import CONTAINER_SECONDS, trouble_of_container, trouble_of_loop
 from agent.model.state import AgentState
 from agent.nvml.faults import Code, trouble_of
-from agent.nvml.protocol import Failure
+from agent.nvml.protocol import NvmlFailure
 from tests.support.agent.node import Node
 
 LONG = CONTAINER_SECONDS + 1.0
@@ -37,7 +37,7 @@ def blind(code: Code) -> AgentState:
     Return what is known by an agent whose NVML has answered with this code from the start.
     """
     node = Node()
-    node.cards.trouble = trouble_of(Failure(code, "nvmlInit"))
+    node.cards.trouble = trouble_of(NvmlFailure(code, "nvmlInit"))
     node.tick()
     return node.loop.state
 
@@ -71,7 +71,7 @@ def test_a_card_that_was_read_counts_from_then() -> None:
     node = Node()
     node.tick()
     measured = node.clock.now
-    node.cards.trouble = trouble_of(Failure(Code.UNKNOWN, "nvmlInit"))
+    node.cards.trouble = trouble_of(NvmlFailure(Code.UNKNOWN, "nvmlInit"))
     node.tick(seconds=500.0)
     state = node.loop.state
 

@@ -14,7 +14,7 @@ from certs.ensure import ATTEMPTS, Report, Run, Wishes
 from certs.errors import ContendedError, MissingObjectError
 from certs.facts import look_at
 from certs.issue import issue_ca
-from certs.material import DAY, Pair, Patience, ServiceNames
+from certs.material import DAY, KeyPair, ServiceNames, WaitSettings
 from certs.renewal import Keep, decide
 from tests.support.certs.builders import HOOKS, NAMES, NOW, ca_and_leaf, configuration
 from tests.support.certs.fakes import (
@@ -344,9 +344,9 @@ class Overtaken(FakeApi):
     Somebody else's new CA arrives just before the first write.
     """
 
-    def __init__(self, objects: Mapping[str, JsonObject], other: Pair) -> None:
+    def __init__(self, objects: Mapping[str, JsonObject], other: KeyPair) -> None:
         super().__init__(objects)
-        self._other: Pair | None = other
+        self._other: KeyPair | None = other
 
     def patch(
         self, path: str, body: JsonObject | Sequence[JsonObject], patch_type: PatchType
@@ -390,4 +390,4 @@ def test_patience_has_defaults() -> None:
     """
     Without being told, a run gives others five seconds and replicas two minutes.
     """
-    assert Patience(5.0, 120.0) == Wishes().patience
+    assert WaitSettings(5.0, 120.0) == Wishes().patience

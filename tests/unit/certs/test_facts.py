@@ -23,13 +23,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 from certs.facts import look_at, signers_of
 from certs.issue import issue_ca
-from certs.material import Facts, Pair, ServiceNames, Stored, Unreadable
+from certs.material import BadMaterial, Facts, KeyPair, ServiceNames, Stored
 from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
 
 CA, LEAF = ca_and_leaf()
 
 
-def stored(ca: Pair | None = CA, leaf: Pair | None = LEAF, beside: bytes = b"") -> Stored:
+def stored(ca: KeyPair | None = CA, leaf: KeyPair | None = LEAF, beside: bytes = b"") -> Stored:
     return look_at(ca, leaf, beside or (ca.certificate if ca else b""))
 
 
@@ -39,14 +39,14 @@ def leaf_facts(**given: Any) -> Facts:
     return found
 
 
-def foreign(names: tuple[str, ...] = ("other.example",)) -> Pair:
+def foreign(names: tuple[str, ...] = ("other.example",)) -> KeyPair:
     leaf = trustme.CA(key_type=trustme.KeyType.ECDSA).issue_cert(
         *names, key_type=trustme.KeyType.ECDSA
     )
-    return Pair(leaf.cert_chain_pems[0].bytes(), leaf.private_key_pem.bytes())
+    return KeyPair(leaf.cert_chain_pems[0].bytes(), leaf.private_key_pem.bytes())
 
 
-def plain(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> Pair:
+def plain(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> KeyPair:
     """
     A certificate without any extension, as old tools make them.
     """
@@ -54,13 +54,13 @@ def plain(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> Pair:
     start = dt.datetime.fromtimestamp(NOW, dt.UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), 7).not_valid_before(start)
     made = builder.not_valid_after(start + dt.timedelta(days=9)).sign(key, hashes.SHA256())
-    return Pair(
+    return KeyPair(
         made.public_bytes(Encoding.PEM),
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
     )
 
 
-def locked(pair: Pair) -> Pair:
+def locked(pair: KeyPair) -> KeyPair:
     key = load_pem_private_key(pair.key, None)
     encryption = BestAvailableEncryption(b"secret")
     return replace(pair, key=key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption))
@@ -92,8 +92,8 @@ def test_addresses_are_among_the_names() -> None:
     assert names.all == leaf_facts(ca=ca, leaf=leaf).names
 
 
-@pytest.mark.parametrize("nothing", [None, Pair(b"", b""), Pair(b" \n", b"")])
-def test_nothing_is_nothing(nothing: Pair | None) -> None:
+@pytest.mark.parametrize("nothing", [None, KeyPair(b"", b""), KeyPair(b" \n", b"")])
+def test_nothing_is_nothing(nothing: KeyPair | None) -> None:
     """
     An absent pair and an empty one are the same.
     """
@@ -103,26 +103,26 @@ def test_nothing_is_nothing(nothing: Pair | None) -> None:
 @pytest.mark.parametrize(
     ("damaged", "reason"),
     [
-        (Pair(b"junk", LEAF.key), "tls.crt is no certificate"),
-        (Pair(LEAF.certificate[:200], LEAF.key), "tls.crt is no certificate"),
-        (Pair(b"", LEAF.key), "tls.crt is no certificate"),
-        (Pair(LEAF.certificate, b""), "tls.key is no key, or needs a password"),
-        (Pair(LEAF.certificate, LEAF.key[:90]), "tls.key is no key, or needs a password"),
+        (KeyPair(b"junk", LEAF.key), "tls.crt is no certificate"),
+        (KeyPair(LEAF.certificate[:200], LEAF.key), "tls.crt is no certificate"),
+        (KeyPair(b"", LEAF.key), "tls.crt is no certificate"),
+        (KeyPair(LEAF.certificate, b""), "tls.key is no key, or needs a password"),
+        (KeyPair(LEAF.certificate, LEAF.key[:90]), "tls.key is no key, or needs a password"),
         (locked(LEAF), "tls.key is no key, or needs a password"),
     ],
 )
-def test_damage_is_told(damaged: Pair, reason: str) -> None:
+def test_damage_is_told(damaged: KeyPair, reason: str) -> None:
     """
     A pair of which one half cannot be read says which.
     """
-    assert Unreadable(reason) == stored(leaf=damaged).leaf
+    assert BadMaterial(reason) == stored(leaf=damaged).leaf
 
 
 def test_a_key_of_another_certificate_does_not_match() -> None:
     """
     A pair that mixes two generations does not match.
     """
-    assert not leaf_facts(leaf=Pair(LEAF.certificate, ca_and_leaf()[1].key)).key_matches
+    assert not leaf_facts(leaf=KeyPair(LEAF.certificate, ca_and_leaf()[1].key)).key_matches
 
 
 def test_a_leaf_of_another_ca_is_not_signed() -> None:
@@ -157,7 +157,7 @@ def test_another_ca_beside_the_leaf_is_incomplete() -> None:
     ],
     ids=["foreign", "rsa", "plain", "p384", "ca"],
 )
-def test_another_kind_of_leaf_is_unfit(other: Pair) -> None:
+def test_another_kind_of_leaf_is_unfit(other: KeyPair) -> None:
     """
     A leaf of another key type, without our extensions or for years is not of our kind.
     """
@@ -168,12 +168,12 @@ def test_another_kind_of_leaf_is_unfit(other: Pair) -> None:
     "other",
     [
         LEAF,
-        Pair(CA.certificate + issue_ca(NOW).certificate, CA.key),
+        KeyPair(CA.certificate + issue_ca(NOW).certificate, CA.key),
         plain(ec.generate_private_key(ec.SECP256R1())),
     ],
     ids=["leaf", "two", "plain"],
 )
-def test_another_kind_of_ca_is_unfit(other: Pair) -> None:
+def test_another_kind_of_ca_is_unfit(other: KeyPair) -> None:
     """
     A CA that is none, or more than one, is not of our kind.
     """

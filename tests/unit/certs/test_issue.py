@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.issue import BACKDATED_SECONDS, CA_DAYS, LEAF_DAYS, issue_ca, issue_leaf
-from certs.material import DAY, Pair, ServiceNames
+from certs.material import DAY, KeyPair, ServiceNames
 from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def load(pair: Pair) -> x509.Certificate:
+def load(pair: KeyPair) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pair.certificate)
 
 
@@ -33,7 +33,7 @@ def life(certificate: x509.Certificate) -> tuple[float, float]:
     )
 
 
-def shake_hands(ca: Pair, leaf: Pair, name: str, folder: Path) -> str:
+def shake_hands(ca: KeyPair, leaf: KeyPair, name: str, folder: Path) -> str:
     """
     Let a client that verifies by RFC 5280 to the letter meet a server with the leaf; return what
     the client saw.
@@ -175,7 +175,7 @@ def test_a_key_of_another_type_signs_nothing() -> None:
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     with pytest.raises(TypeError, match="no ECDSA key"):
-        issue_leaf(Pair(issue_ca(NOW).certificate, pem), NAMES, NOW)
+        issue_leaf(KeyPair(issue_ca(NOW).certificate, pem), NAMES, NOW)
 
 
 def test_strict_python_accepts_the_chain(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from certs.dial import call_each, endpoints_of
 from certs.ensure import Run, Wishes
 from certs.errors import OvertakenError
 from certs.issue import issue_ca, issue_leaf
-from certs.material import Patience
+from certs.material import WaitSettings
 from certs.overlap import Overlap
-from certs.ports import Endpoint, Served, World
+from certs.ports import Replica, Served, World
 from kube import group
 from tests.support.certs.builders import NAMES, NOW
 from tests.support.certs.fakes import (
@@ -35,11 +35,11 @@ from tests.support.certs.fakes import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from certs.material import Pair
+    from certs.material import KeyPair
     from kube import JsonObject
 
 SLICES = group("discovery.k8s.io/v1", "namespaces", NAMES.namespace, "endpointslices")
-PATIENCE = Patience(settle_seconds=0.5, wait_seconds=3.0)
+PATIENCE = WaitSettings(settle_seconds=0.5, wait_seconds=3.0)
 
 
 @dataclass
@@ -128,9 +128,9 @@ def test_the_replicas_are_asked_twice() -> None:
     """
     scene = Scene.begin()
     scene.fleet.pull_all()
-    answers = iter([(), (Endpoint("10.1.0.9", 8443),), (), ()])
+    answers = iter([(), (Replica("10.1.0.9", 8443),), (), ()])
 
-    def ask(endpoints: Sequence[Endpoint], name: str) -> tuple[Served, ...]:
+    def ask(endpoints: Sequence[Replica], name: str) -> tuple[Served, ...]:
         newcomers = tuple(Served(item, b"old") for item in next(answers, ()))
         return (*scene.fleet.ask(endpoints, name), *newcomers)
 
@@ -172,7 +172,7 @@ def test_a_newer_ca_stops_the_end() -> None:
     """
     scene = Scene.begin()
     scene.fleet.pull_all()
-    leaf: Pair = scene.api.leaf()
+    leaf: KeyPair = scene.api.leaf()
     authority = scene.api.authority().certificate
     newer = issue_ca(NOW)
     scene.api.put_data(CA, tls_crt=newer.certificate, tls_key=newer.key)
@@ -209,7 +209,7 @@ def test_an_end_that_somebody_else_brought_is_no_deed() -> None:
     scene = Scene.begin()
     scene.fleet.pull_all()
 
-    def ask(endpoints: Sequence[Endpoint], name: str) -> tuple[Served, ...]:
+    def ask(endpoints: Sequence[Replica], name: str) -> tuple[Served, ...]:
         scene.api.put_bundle(scene.api.authority().certificate, 0)
         scene.api.put_bundle(scene.api.authority().certificate, 1)
         return scene.fleet.ask(endpoints, name)
@@ -249,7 +249,7 @@ def test_a_closed_port_is_trouble() -> None:
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    (served,) = call_each((Endpoint("127.0.0.1", port),), NAMES.verified)
+    (served,) = call_each((Replica("127.0.0.1", port),), NAMES.verified)
 
     assert served.certificate is None
     assert "refused" in served.trouble

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from certs.material import DAY, ServiceNames, Stored, Unreadable
+from certs.material import DAY, BadMaterial, ServiceNames, Stored
 from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, due_at
 from tests.support.certs.builders import NAMES, NOW, facts
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CA = facts(not_after=NOW + 3649 * DAY, names=frozenset())
 DAMAGES = [
     (None, Reason.MISSING),
-    (Unreadable("tls.crt is no certificate"), Reason.UNREADABLE),
+    (BadMaterial("tls.crt is no certificate"), Reason.UNREADABLE),
     (facts(key_matches=False), Reason.KEY),
     (facts(fit=False), Reason.UNFIT),
     (facts(signed=False), Reason.SIGNATURE),
@@ -40,7 +40,7 @@ def test_a_whole_pair_is_kept_until_the_first_is_due() -> None:
 
 @pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
 def test_a_leaf_is_renewed_for_every_reason(
-    found: Facts | Unreadable | None, reason: Reason
+    found: Facts | BadMaterial | None, reason: Reason
 ) -> None:
     """
     Whatever is wrong with the leaf renews the leaf alone, and is named.
@@ -49,7 +49,9 @@ def test_a_leaf_is_renewed_for_every_reason(
 
 
 @pytest.mark.parametrize(("found", "reason"), DAMAGES, ids=lambda item: getattr(item, "name", ""))
-def test_a_ca_is_renewed_for_every_reason(found: Facts | Unreadable | None, reason: Reason) -> None:
+def test_a_ca_is_renewed_for_every_reason(
+    found: Facts | BadMaterial | None, reason: Reason
+) -> None:
     """
     Whatever is wrong with the CA renews the CA, however well the leaf is.
     """

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from certs.material import Patience, ServiceNames
-from certs.ports import Endpoint
+from certs.material import ServiceNames, WaitSettings
+from certs.ports import Replica
 from certs.settings import PREFIX, CertsSettings, read_endpoints
 from gpufence.errors import SettingsError
 from gpufence.settings import read_settings, unknown_settings
@@ -20,7 +20,7 @@ def test_nothing_set_means_the_manifests_names() -> None:
     settings = read_settings(CertsSettings, {})
 
     assert ServiceNames("gpufence-webhook", "gpufence-system") == settings.names
-    assert Patience() == settings.patience
+    assert WaitSettings() == settings.patience
 
 
 def test_everything_can_be_set() -> None:
@@ -39,7 +39,7 @@ def test_everything_can_be_set() -> None:
     )
 
     assert ServiceNames("hook", "fence", ("10.0.0.7", "fd00::7")) == read.names
-    assert Patience(0.5, 0.0) == read.patience
+    assert WaitSettings(0.5, 0.0) == read.patience
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_endpoints_are_read() -> None:
     """
     read = read_endpoints("10.0.0.7:8443, [fd00::7]:443", "--endpoints")
 
-    assert (Endpoint("10.0.0.7", 8443), Endpoint("fd00::7", 443)) == read
+    assert (Replica("10.0.0.7", 8443), Replica("fd00::7", 443)) == read
 
 
 @pytest.mark.parametrize("text", ["10.0.0.7", "10.0.0.7:https", "a:1,b"])

@@ -10,11 +10,11 @@ from gpufence import names
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
 from gpufence.settings import read_settings
-from webhook.policy import Policy, Toleration
+from webhook.policy import Toleration, WebhookPolicy
 from webhook.settings import PodSettings
 
 
-def read(**variables: str) -> Policy:
+def read(**variables: str) -> WebhookPolicy:
     return read_settings(PodSettings, variables).policy()
 
 
@@ -22,7 +22,7 @@ def test_without_settings_the_defaults_hold() -> None:
     """
     An empty environment reads as the policy's own defaults.
     """
-    assert Policy() == read()
+    assert WebhookPolicy() == read()
 
 
 def test_units_and_card_are_read() -> None:

@@ -24,7 +24,7 @@ from tests.support.rewriting import (
 )
 from tests.support.vectors import Vector, vectors
 from webhook.fleet import Fleet
-from webhook.policy import Policy
+from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged
 
 GPU = {names.NVIDIA_GPU: "1"}
@@ -35,7 +35,7 @@ def test_the_plan_holds_what_the_vectors_say(vector: Vector) -> None:
     """
     The limits of the shared vectors are those of the plan, pod and containers alike.
     """
-    policy = Policy(default=vector.card)
+    policy = WebhookPolicy(default=vector.card)
     said = decide(vector.pod, Mode.CAP, vector.namespace, policy=policy)
     if "parts" in vector.expected:
         assert isinstance(said, Rewrite)

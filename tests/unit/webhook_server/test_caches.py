@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpufence.dialects import Units
-from webhook.cluster import NoCluster, UnknownError
+from webhook.cluster import UnknownError, WithoutCluster
 from webhook.cluster.caches import NodeCache, keep_namespace, keep_node
 
 
@@ -158,7 +158,7 @@ def test_without_a_cluster_nobody_can_be_asked() -> None:
     """
     Questions about one pod or node have no answer there; a namespace has no words.
     """
-    cluster = NoCluster()
+    cluster = WithoutCluster()
     with pytest.raises(UnknownError, match="no cluster to ask for pod a/p"):
         asyncio.run(cluster.read_pod("a", "p"))
     with pytest.raises(UnknownError, match="no cluster to ask for node n"):
@@ -171,6 +171,6 @@ def test_without_a_cluster_every_namespace_is_silent() -> None:
     """
     Development needs no namespaces and no nodes.
     """
-    cluster = NoCluster()
+    cluster = WithoutCluster()
 
     assert ({}, None, None) == (cluster.namespace("a"), cluster.node("n"), cluster.trouble())

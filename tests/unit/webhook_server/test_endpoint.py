@@ -15,7 +15,7 @@ import pytest
 from tests.support.reviews import encoded, review
 from webhook.endpoint import MOST_BODY_BYTES, Endpoint
 from webhook.metrics import Account, Metrics, RequestLog
-from webhook.outcome import Outcome, Reply, Result
+from webhook.outcome import Reply, ReviewOutcome, ReviewResult
 from webhook.review import PODS, Review
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Fine:
     expected = PODS
 
     async def answer(self, review: Review) -> Reply:
-        return Reply(200, b"{}", Outcome(Result.UNCHANGED, review.subject))
+        return Reply(200, b"{}", ReviewOutcome(ReviewResult.UNCHANGED, review.subject))
 
 
 class Broken:

@@ -14,7 +14,7 @@ import pytest
 
 from gpufence.exposition import write_page
 from webhook.metrics import EXPIRY, READY, SILENCE, Account, Gauge, Metrics, RequestLog
-from webhook.outcome import Outcome, Result, Subject
+from webhook.outcome import ReviewOutcome, ReviewResult, Subject
 
 GOLDEN = Path(__file__).with_name("metrics.golden.txt")
 
@@ -30,9 +30,9 @@ def test_the_page_is_as_reviewed() -> None:
         Gauge(READY, "Whether /readyz says yes.", lambda: True),
         Gauge(SILENCE, "Silence.", lambda: {"nodes": 1.5, "namespaces": 60.0}, "source"),
     )
-    metrics.count("cap", Outcome(Result.REWRITTEN, operations=3, warnings=2), 0.0007)
-    metrics.count("cap", Outcome(Result.UNCHANGED), 0.0002)
-    metrics.count("bindings", Outcome(Result.SKIPPED, reason="api-slow"), 3.0)
+    metrics.count("cap", ReviewOutcome(ReviewResult.REWRITTEN, operations=3, warnings=2), 0.0007)
+    metrics.count("cap", ReviewOutcome(ReviewResult.UNCHANGED), 0.0002)
+    metrics.count("bindings", ReviewOutcome(ReviewResult.SKIPPED, reason="api-slow"), 3.0)
 
     assert GOLDEN.read_text(encoding="utf-8") == metrics.page()
 
@@ -44,7 +44,7 @@ def test_an_unknown_number_has_no_line() -> None:
     assert "# HELP g G.\n# TYPE g gauge\n" == write_page([Gauge("g", "G.", lambda: None).family()])
 
 
-def accounted(outcome: Outcome, level: int = logging.INFO) -> list[dict[str, Any]]:
+def accounted(outcome: ReviewOutcome, level: int = logging.INFO) -> list[dict[str, Any]]:
     """
     Return the lines that a request leaves.
     """
@@ -58,7 +58,9 @@ def test_a_request_is_one_line_of_json() -> None:
     The log has one object for a request, with all that the outcome knows.
     """
     subject = Subject("uid-1", "team-a", "trainer", dry_run=True)
-    outcome = Outcome(Result.REWRITTEN, subject, "namespace-unknown", "3 GiB of a T4", 4, 1)
+    outcome = ReviewOutcome(
+        ReviewResult.REWRITTEN, subject, "namespace-unknown", "3 GiB of a T4", 4, 1
+    )
     (line,) = accounted(outcome)
     del line["time"]
 
@@ -82,17 +84,21 @@ def test_a_request_is_one_line_of_json() -> None:
 
 @pytest.mark.parametrize(
     ("level", "result"),
-    [("error", Result.FAILED), ("warning", Result.REJECTED), ("info", Result.REFUSED)],
+    [
+        ("error", ReviewResult.FAILED),
+        ("warning", ReviewResult.REJECTED),
+        ("info", ReviewResult.REFUSED),
+    ],
 )
-def test_the_level_says_whose_trouble_it_is(level: str, result: Result) -> None:
+def test_the_level_says_whose_trouble_it_is(level: str, result: ReviewResult) -> None:
     """
     Our bugs are errors, strangers are warnings, and a refused wish is everyday life.
     """
-    assert [level] == [line["level"] for line in accounted(Outcome(result))]
+    assert [level] == [line["level"] for line in accounted(ReviewOutcome(result))]
 
 
 def test_a_quiet_log_has_no_everyday_lines() -> None:
     """
     At level warning only what is out of order is written.
     """
-    assert [] == accounted(Outcome(Result.REWRITTEN), logging.WARNING)
+    assert [] == accounted(ReviewOutcome(ReviewResult.REWRITTEN), logging.WARNING)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from agent.model.sample import NO_TROUBLE, CardMemory, Trouble
 from agent.nvml.cards import CardReadings, card_readings
-from agent.nvml.protocol import UNNAMED, Failure, Looked
+from agent.nvml.protocol import UNNAMED, Looked, NvmlFailure
 from gpufence.cards import Card, Instance
 from tests.support.agent.nvml import LOST, TOTAL, cut, looked, memory, seen
 
@@ -202,7 +202,7 @@ def test_an_instance_that_does_not_say_who_it_is_is_missed() -> None:
     """
     While an instance of a card fails, those known before and not named are unknown.
     """
-    gap = Failure(15, "nvmlDeviceGetUUID")
+    gap = NvmlFailure(15, "nvmlDeviceGetUUID")
     before = known(cut("GPU-0", "MIG-1", "MIG-2"))
     found = card_readings({0: cut("GPU-0", "MIG-1", gaps=(gap,))}, before)
 
@@ -226,7 +226,7 @@ def test_a_lost_instance_keeps_its_place() -> None:
     """
     The order of the cards does not change with what can be read of them.
     """
-    gap = Failure(15, "nvmlDeviceGetUUID")
+    gap = NvmlFailure(15, "nvmlDeviceGetUUID")
     before = known(cut("GPU-0", "MIG-1", "MIG-2", "MIG-3"))
     found = card_readings({0: cut("GPU-0", "MIG-3", "MIG-2", gaps=(gap,))}, before)
 

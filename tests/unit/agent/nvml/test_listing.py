@@ -9,7 +9,7 @@ import pytest
 from agent.model.sample import GpuProcess, ProcessList, Trouble
 from agent.nvml.cards import UNCHARGED_BYTES, ListAttempt, ListPace, list_attempt, list_is_due
 from agent.nvml.faults import Code
-from agent.nvml.protocol import Failure
+from agent.nvml.protocol import NvmlFailure
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.nvml import listed, memory
 
@@ -98,7 +98,7 @@ def test_a_failure_leaves_the_list_unknown(code: int, *, again: bool) -> None:
     """
     A failed list is no empty list; what lasts is not asked for each second.
     """
-    listing = list_attempt(Failure(code, "list"), memory(), NOW, None)
+    listing = list_attempt(NvmlFailure(code, "list"), memory(), NOW, None)
 
     assert None is listing.processes
     assert again == listing.again

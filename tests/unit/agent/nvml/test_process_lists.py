@@ -11,7 +11,7 @@ from typing import Any
 from agent.model.sample import GpuProcess
 from agent.nvml.faults import Code
 from agent.nvml.process_lists import ProcessLists
-from agent.nvml.protocol import Failure
+from agent.nvml.protocol import NvmlFailure
 from gpufence.quantity import MIB
 
 V3 = "nvmlDeviceGetComputeRunningProcesses_v3"
@@ -48,7 +48,7 @@ class Library:
         return code
 
 
-def read(library: Library) -> tuple[GpuProcess, ...] | Failure:
+def read(library: Library) -> tuple[GpuProcess, ...] | NvmlFailure:
     lists = ProcessLists(library)  # type: ignore[arg-type]  # stands in for a CDLL
     return lists.read(DEVICE, "Compute")
 
@@ -75,7 +75,7 @@ def test_no_version_at_all_is_a_missing_function() -> None:
     """
     A library that has no such function says so as NVML would.
     """
-    expected = Failure(Code.FUNCTION_NOT_FOUND, V3.removesuffix("_v3"))
+    expected = NvmlFailure(Code.FUNCTION_NOT_FOUND, V3.removesuffix("_v3"))
 
     assert expected == read(Library("nvmlInit"))
 
@@ -108,7 +108,7 @@ def test_a_storm_ends_somewhere() -> None:
     """
     library = Library(V3, *[Code.INSUFFICIENT_SIZE] * 99, count=2**31)
 
-    assert Failure(Code.INSUFFICIENT_SIZE, V3) == read(library)
+    assert NvmlFailure(Code.INSUFFICIENT_SIZE, V3) == read(library)
     assert [64, 65536, 65536, 65536] == library.calls
 
 
@@ -118,7 +118,7 @@ def test_other_codes_end_it_at_once() -> None:
     """
     library = Library(V3, Code.NOT_SUPPORTED)
 
-    assert Failure(Code.NOT_SUPPORTED, V3) == read(library)
+    assert NvmlFailure(Code.NOT_SUPPORTED, V3) == read(library)
     assert 1 == len(library.calls)
 
 
@@ -135,4 +135,4 @@ def test_a_layout_that_nobody_knows_is_a_failure() -> None:
     """
     failure = read(Library(garbage=99))
 
-    assert Failure(None, V3, "entries of no known layout") == failure
+    assert NvmlFailure(None, V3, "entries of no known layout") == failure

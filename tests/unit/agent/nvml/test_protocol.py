@@ -12,7 +12,7 @@ from agent.nvml.protocol import (
     AnswerLine,
     Ask,
     Counted,
-    Failure,
+    NvmlFailure,
     Opened,
     Question,
     read_answer,
@@ -32,8 +32,8 @@ ANSWERS: list[tuple[Ask, Answer]] = [
     (Ask.LOOK, looked(memory=LOST)),
     (Ask.LOOK, cut("GPU-1", "MIG-1", "MIG-2", gaps=(LOST,))),
     (Ask.LIST, listed(1.5, GpuProcess(1, None), graphics=(GpuProcess(2, 3),))),
-    (Ask.LIST, Failure(None, "list", "entries of no known layout")),
-    (Ask.LIST, Failure(-1, "nvmlOdd")),
+    (Ask.LIST, NvmlFailure(None, "list", "entries of no known layout")),
+    (Ask.LIST, NvmlFailure(-1, "nvmlOdd")),
 ]
 
 

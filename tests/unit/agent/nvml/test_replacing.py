@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.nvml.faults import Code
-from agent.nvml.protocol import Counted, Failure, Opened, Question
+from agent.nvml.protocol import Counted, NvmlFailure, Opened, Question
 from agent.nvml.session import MOST_STUCK
 from tests.support.agent.nvml import COUNT, CRASH, HANG, OPEN, ask, look, looked
 
@@ -98,7 +98,7 @@ def test_what_concerns_everything_calls_for_a_new_child(
     """
     A new driver needs a new process, which is no fault of the card that was asked for.
     """
-    script.answers[question] = Failure(code, "nvmlCall")
+    script.answers[question] = NvmlFailure(code, "nvmlCall")
     ask(session, script)
     trouble = session.trouble.text
     script.answers |= {look(1): looked("GPU-1"), COUNT: Counted(3), OPEN: Opened("590.44.01")}
@@ -114,7 +114,7 @@ def test_a_driver_that_stays_away_is_asked_for_ever_more_rarely(
     """
     Two children at once, then one after 1 s, 2 s, 4 s and so on up to a minute.
     """
-    script.answers[OPEN] = Failure(Code.DRIVER_NOT_LOADED, "nvmlInit")
+    script.answers[OPEN] = NvmlFailure(Code.DRIVER_NOT_LOADED, "nvmlInit")
     starts = []
     for _ in range(200):
         before = session.started

@@ -10,7 +10,7 @@ import pytest
 
 from agent.model.sample import CardSample, ProcessList
 from agent.nvml.faults import Code
-from agent.nvml.protocol import Ask, Counted, Failure, Question
+from agent.nvml.protocol import Ask, Counted, NvmlFailure, Question
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB, MIB
@@ -137,7 +137,7 @@ def test_a_card_less_is_not_missed(sampler: Sampler, script: Script) -> None:
     A card that the driver no longer counts is gone.
     """
     sampler.sample(NOBODY)
-    script.answers |= {COUNT: Counted(1), look(1): Failure(Code.INVALID_ARGUMENT, "handle")}
+    script.answers |= {COUNT: Counted(1), look(1): NvmlFailure(Code.INVALID_ARGUMENT, "handle")}
 
     assert ["GPU-0"] == [item.card.uuid for item in sampler.sample(NOBODY).cards]
 
@@ -174,7 +174,7 @@ def test_a_list_that_fails_is_unknown(sampler: Sampler, script: Script) -> None:
     """
     Memory is known, processes are not; the next sample asks again.
     """
-    script.answers[processes_of("GPU-1")] = Failure(Code.UNKNOWN, "list")
+    script.answers[processes_of("GPU-1")] = NvmlFailure(Code.UNKNOWN, "list")
     card = sampler.sample(NOBODY).cards[1]
 
     assert (memory(2 * GIB), None) == (card.memory, card.processes)
@@ -228,8 +228,8 @@ def test_without_a_driver_the_cards_of_before_are_unknown(sampler: Sampler, scri
     The sample says why, and no card looks idle.
     """
     sampler.sample(NOBODY)
-    script.answers[COUNT] = Failure(Code.DRIVER_NOT_LOADED, "nvmlDeviceGetCount")
-    script.answers[OPEN] = Failure(Code.DRIVER_NOT_LOADED, "nvmlInit")
+    script.answers[COUNT] = NvmlFailure(Code.DRIVER_NOT_LOADED, "nvmlDeviceGetCount")
+    script.answers[OPEN] = NvmlFailure(Code.DRIVER_NOT_LOADED, "nvmlInit")
     sample = sampler.sample(NOBODY)
 
     assert ["GPU-0", "GPU-1"] == [item.card.uuid for item in sample.cards]
@@ -244,7 +244,7 @@ def test_a_new_driver_is_picked_up(sampler: Sampler, script: Script) -> None:
     """
     sampler.sample(NOBODY)
     good = script.answers[COUNT]
-    script.answers[COUNT] = Failure(Code.LIB_RM_VERSION_MISMATCH, "nvmlDeviceGetCount")
+    script.answers[COUNT] = NvmlFailure(Code.LIB_RM_VERSION_MISMATCH, "nvmlDeviceGetCount")
     broken = sampler.sample(NOBODY)
     script.answers[COUNT] = good
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.nvml.faults import Code
-from agent.nvml.protocol import Failure, Opened, Question
+from agent.nvml.protocol import NvmlFailure, Opened, Question
 from tests.support.agent.nvml import (
     COUNT,
     CRASH,
@@ -94,7 +94,7 @@ def test_what_concerns_one_card_does_not(session: Session, script: Script) -> No
     """
     A lost card is an answer like any other.
     """
-    script.answers[look(1)] = Failure(Code.GPU_IS_LOST, "nvmlCall")
+    script.answers[look(1)] = NvmlFailure(Code.GPU_IS_LOST, "nvmlCall")
 
     assert 4 == len(ask(session, script))
     assert (1, "") == (session.started, session.trouble.text)

@@ -4,17 +4,24 @@ A control plane of its own for the folder: whole installations would disturb eve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from simulator.controlplane import ControlPlane, PlaneOptions
-from tests.integration.deploy import strangers
+from tests.integration.deploy.rendering import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from simulator.controlplane import Assets
+
+FOREIGN_KINDS = (
+    ("cert-manager.io", "Certificate"),
+    ("cert-manager.io", "Issuer"),
+    ("monitoring.coreos.com", "PodMonitor"),
+    ("monitoring.coreos.com", "PrometheusRule"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -23,5 +30,28 @@ def plane(assets: Assets) -> Iterator[ControlPlane]:
     Run an API server with controllers, which know the foreign kinds that components speak of.
     """
     with ControlPlane.start(assets, PlaneOptions(controller_manager=True)) as running:
-        strangers.admit(running)
+        items = [definition(group, kind) for group, kind in FOREIGN_KINDS]
+        running.kubectl("apply", "-f", "-", stdin=listed(items))
+        names = [f"crd/{item['metadata']['name']}" for item in items]
+        running.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
         yield running
+
+
+def definition(group: str, kind: str) -> dict[str, Any]:
+    """
+    Define a foreign kind by its names alone; any content will do.
+    """
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "versions": [{"name": "v1", **version}],
+        },
+    }

@@ -195,5 +195,5 @@ def _text(env: str, figures: dict[str, str]) -> str | None:
     text = figures.get(row["figure"])
     if not text:
         return text
-    mebibytes = str(max(int(text) >> 20, 1)) if row["figure"] == "bytes" else ""
-    return row["value"].format(text, mebibytes=mebibytes)
+    unit = int(row.get("unit", "1"))
+    return row["value"].format(text if unit == 1 else max(int(text) // unit, 1))

@@ -36,7 +36,7 @@ def parts() -> dict[str, Callable[[], list[Figure]]]:
     return {
         "cpu": cpu.measure,
         "throughput": in_folder(lambda folder: throughput.measure(folder, authority)),
-        "memory": in_folder(footprint.measure),
+        "memory": in_folder(lambda folder: footprint.measure(folder, authority)),
         "bindings": in_folder(lambda folder: bindings.measure(folder / "secret", authority)),
     }
 

@@ -1,5 +1,6 @@
 """
-Memory with 5,000 GPU nodes in the cache, each of the size that real ones have.
+Memory with 5,000 GPU nodes in the cache, each of the size that real ones have, before and after
+5,000 pods of which each is different.
 """
 
 from __future__ import annotations
@@ -8,20 +9,24 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.bench._figures import Figure, at_most
-from tests.bench.webhook import programs
+from tests.bench.webhook import load, programs, sample
 from tests.support.api_server import ApiServer, reply, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.authority import Authority
+
 NODES, PAGE = 5000, 100
+PODS, CONNECTIONS = 5000, 8
 MOST_MIB = 80.0
 MODELS = ((15360, "Tesla-T4", 7, 5), (81559, "NVIDIA-H100-80GB-HBM3", 9, 0), (23034, "L4", 8, 9))
 
 
-def measure(folder: Path) -> list[Figure]:
+def measure(folder: Path, authority: Authority) -> list[Figure]:
     """
-    Let the webhook read 50 pages of nodes from a scripted API server, then look at its memory.
+    Let the webhook read 50 pages of nodes from a scripted API server, and rewrite pods; look at its
+    memory after both.
     """
     with ApiServer() as server:
         pages = [reply(_page(first)) for first in range(0, NODES, PAGE)]
@@ -34,12 +39,34 @@ def measure(folder: Path) -> list[Figure]:
         with programs.webhook(
             folder, command, GPUFENCE_CLUSTER="auto", GPUFENCE_DEFAULT_CARD=""
         ) as program:
-            held, peak = programs.memory_mib(program.process_id)
+            before, _ = programs.memory_mib(program.process_id)
+            _send_pods(program.port, authority)
+            after, peak = programs.memory_mib(program.process_id)
         kilobytes = len(json.dumps(_node(0))) / 1000
     return [
-        at_most(f"memory at {NODES:,} nodes of {kilobytes:.0f} KB", held, "MiB", MOST_MIB),
-        Figure("  at most, while reading them", peak, "MiB"),
+        at_most(
+            f"memory at {NODES:,} nodes of {kilobytes:.0f} KB, after {PODS:,} different pods",
+            after,
+            "MiB",
+            MOST_MIB,
+        ),
+        Figure("  before the first pod", before, "MiB"),
+        Figure("  at most", peak, "MiB"),
     ]
+
+
+def _send_pods(port: int, authority: Authority) -> None:
+    """
+    Send every pod, over a few connections.
+    """
+    requests = [load.request("/v1/pods/cap", sample.different(number)) for number in range(PODS)]
+    sent = 0
+    while sent < PODS:
+        target = load.Target(port, requests[sent:], authority.client_context())
+        done = load.run(target, CONNECTIONS, seconds=2.0)
+        if done.failed:
+            raise RuntimeError(f"{done.failed} of {done.requests} requests failed")
+        sent += done.sent
 
 
 def _page(first: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A load of kept connections over TLS, cheap enough to measure a server on the oth
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from tests.bench._figures import percentile
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -37,27 +39,30 @@ class Load:
 
 @dataclass(frozen=True)
 class Target:
+    """
+    Where to send which requests, again from the first after the last.
+    """
+
     port: int
-    path: str
-    body: bytes
+    requests: Sequence[bytes]
     trust: ssl.SSLContext
 
-    @property
-    def request(self) -> bytes:
-        head = (
-            f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(self.body)}\r\n\r\n"
-        )
-        return head.encode() + self.body
+
+def request(path: str, body: bytes) -> bytes:
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 class _Caller(asyncio.Protocol):
     """
-    Asks again as soon as it is answered.
+    Asks again as soon as it is answered, each time what is next for all callers.
     """
 
-    def __init__(self, request: bytes) -> None:
-        self._request = request
+    def __init__(self, requests: Iterator[bytes]) -> None:
+        self._requests = requests
         self._transport: asyncio.Transport | None = None
         self._received = b""
         self._sent = 0.0
@@ -98,7 +103,7 @@ class _Caller(asyncio.Protocol):
             return
         self.sent += 1
         self._sent = time.perf_counter()
-        self._transport.write(self._request)
+        self._transport.write(next(self._requests))
 
 
 def run(target: Target, connections: int, seconds: float) -> Load:
@@ -112,9 +117,10 @@ def run(target: Target, connections: int, seconds: float) -> Load:
 async def _run(target: Target, connections: int, seconds: float) -> Load:
     loop = asyncio.get_running_loop()
     callers = []
+    requests = itertools.cycle(target.requests)
     for _ in range(connections):
         _, caller = await loop.create_connection(
-            lambda: _Caller(target.request),
+            lambda: _Caller(requests),
             "127.0.0.1",
             target.port,
             ssl=target.trust,

@@ -36,9 +36,6 @@ seconds. Everything runs in namespaces of its own, and is gone when this program
 
 
 def parser() -> argparse.ArgumentParser:
-    """
-    Describe the command line.
-    """
     command = argparse.ArgumentParser(
         prog="python -m simulator cluster",
         description="Run a real Kubernetes cluster of one node, with kubelet and containerd, until"

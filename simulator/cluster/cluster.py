@@ -148,9 +148,6 @@ class SimulatedCluster:
         return self._machine.inside(*command)
 
     def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """
-        Run such a command.
-        """
         return self._run(self._machine.inside(*command), None)
 
     def _run(self, command: list[str], stdin: str | None) -> subprocess.CompletedProcess[str]:

@@ -84,9 +84,6 @@ class IsolatedMachine:
             time.sleep(_POLL_SECONDS)
 
     def inside(self, *command: str) -> list[str]:
-        """
-        Put together what runs a command inside.
-        """
         return ["nsenter", "--target", str(self.pid), "--all", "--", *command]
 
     def end(self) -> None:

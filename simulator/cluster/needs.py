@@ -69,9 +69,6 @@ def missing(path: str | None = None) -> Missing:
 
 
 def network_plugins() -> Path:
-    """
-    Return the folder of the network plugins.
-    """
     found = _plugins_found()
     if not found:
         raise NeedError(f"no network plugins; on Debian: apt-get install {NETWORKING}")
@@ -106,9 +103,6 @@ def problems(user: int, lacking: Missing, hierarchies: Sequence[Path]) -> list[s
 
 
 def install(environment: Mapping[str, str], progress: Progress) -> None:
-    """
-    Install, from Debian, what is missing.
-    """
     lacking = missing()
     if not lacking.packages:
         return

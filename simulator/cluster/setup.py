@@ -74,9 +74,6 @@ class ClusterSetup:
 
     @property
     def plane(self) -> Path:
-        """
-        The control plane's folder.
-        """
         return self.folder / "plane"
 
     @property
@@ -103,9 +100,6 @@ class ClusterSetup:
 
 
 def read_setup(path: Path) -> ClusterSetup:
-    """
-    Read what `ClusterSetup.write` wrote.
-    """
     values = json.loads(path.read_text())
     return ClusterSetup(
         folder=Path(values["folder"]),

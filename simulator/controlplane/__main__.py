@@ -17,9 +17,6 @@ _WATCH_SECONDS = 0.2
 
 
 def parser() -> argparse.ArgumentParser:
-    """
-    Describe the command line.
-    """
     command = argparse.ArgumentParser(
         prog="python -m simulator controlplane",
         description="Run a real Kubernetes control plane on loopback, without root, until Ctrl-C."

@@ -65,9 +65,6 @@ class Assets:
 
     @property
     def built(self) -> Path:
-        """
-        The folder in which this recipe's programs are put.
-        """
         return self.recipe.cache_folder(self.cache)
 
     def find(self, name: str) -> Path | None:
@@ -172,9 +169,6 @@ def compile_component(
 
 
 def parser() -> argparse.ArgumentParser:
-    """
-    Describe the command line.
-    """
     command = argparse.ArgumentParser(
         prog="python -m simulator build",
         description="Build programs of the Kubernetes control plane from pinned sources, unless"

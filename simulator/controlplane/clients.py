@@ -1,16 +1,14 @@
 """
-Ways into a running control plane: kubeconfig files, ServiceAccount tokens, kubectl, and the few
-requests that starting and watching over it take.
+Ways into a running control plane: kubeconfig files, tokens, kubectl, and a look whether it answers.
 """
 
 import http.client
-import json
 import ssl
 import subprocess
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 from urllib.parse import quote
 
 from simulator.controlplane import programs
@@ -26,66 +24,9 @@ from simulator.controlplane.identities import (
 )
 from simulator.controlplane.programs import LOOPBACK
 
-JsonObject = dict[str, Any]
 KUBECTL_SECONDS = 60.0
-
-
-class RestClient:
-    """
-    Talks to servers of this control plane as one user.
-    """
-
-    def __init__(self, authority: Path, certificate: Path, key: Path) -> None:
-        self._context = ssl.create_default_context(cafile=authority)
-        self._context.load_cert_chain(certificate, key)
-
-    def is_found(self, port: int, path: str) -> bool:
-        """
-        Return whether a path answers 200; a server that is not there yet does not.
-        """
-        try:
-            status, _ = self._ask(port, "GET", path, None)
-        except (OSError, http.client.HTTPException):
-            return False
-        return status == HTTPStatus.OK
-
-    def get(self, port: int, path: str) -> JsonObject:
-        """
-        Read an object.
-        """
-        return self._object(port, "GET", path, None)
-
-    def post(self, port: int, path: str, body: JsonObject) -> JsonObject:
-        """
-        Create an object.
-        """
-        return self._object(port, "POST", path, body)
-
-    def _object(self, port: int, method: str, path: str, body: JsonObject | None) -> JsonObject:
-        try:
-            status, content = self._ask(port, method, path, body)
-        except (OSError, http.client.HTTPException) as error:
-            raise RequestError(
-                f"{method} {path}: the API server did not answer: {error}"
-            ) from error
-        if status >= HTTPStatus.BAD_REQUEST:
-            raise RequestError(f"{method} {path}: {status} {content.decode(errors='replace')}")
-        answer: JsonObject = json.loads(content)
-        return answer
-
-    def _ask(self, port: int, method: str, path: str, body: JsonObject | None) -> tuple[int, bytes]:
-        connection = http.client.HTTPSConnection(LOOPBACK, port, context=self._context, timeout=10)
-        try:
-            connection.request(
-                method,
-                path,
-                body=None if body is None else json.dumps(body),
-                headers={"Content-Type": "application/json", "Accept": "application/json"},
-            )
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
+ANSWER_SECONDS = 10.0
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class PlaneClients:
@@ -95,28 +36,35 @@ class PlaneClients:
 
     def __init__(
         self,
-        site: programs.PlaneLayout,
+        layout: programs.PlaneLayout,
         authority: SimulatedAuthority,
         environment: Mapping[str, str],
     ) -> None:
-        self._site = site
+        self._layout = layout
         self._authority = authority
         self._environment = environment
-        self._port = site.ports[programs.API_SERVER]
-        self._server = ServerIdentity(site.url(programs.API_SERVER), authority.pair.certificate)
+        self._server = ServerIdentity(layout.url(programs.API_SERVER), authority.pair.certificate)
         pair = authority.for_user(ADMIN)
-        certificate, key = site.administrator
-        self._rest = RestClient(
-            site.authority,
-            write_secret(certificate, pair.certificate),
-            write_secret(key, pair.key),
+        certificate, key = layout.administrator
+        self._context = ssl.create_default_context(cafile=layout.authority)
+        self._context.load_cert_chain(
+            write_secret(certificate, pair.certificate), write_secret(key, pair.key)
         )
 
     def is_found(self, path: str, program: str = programs.API_SERVER) -> bool:
         """
-        Return whether a program of the control plane answers a path with 200.
+        Return whether a program answers a path with 200; one that is not there yet does not.
         """
-        return self._rest.is_found(self._site.ports[program], path)
+        connection = http.client.HTTPSConnection(
+            LOOPBACK, self._layout.ports[program], context=self._context, timeout=ANSWER_SECONDS
+        )
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
 
     def kubeconfig(self, label: str, user: User) -> Path:
         """
@@ -134,42 +82,21 @@ class PlaneClients:
         """
         return write_secret(self._file(label), with_token(self._server, token))
 
-    def token(self, namespace: str, name: str, bound_to: JsonObject | None, seconds: int) -> str:
-        """
-        Let the API server issue a ServiceAccount's token, as it does for a pod's volume.
-        """
-        spec: JsonObject = {"expirationSeconds": seconds}
-        if bound_to is not None:
-            spec["boundObjectRef"] = bound_to
-        request = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": spec,
-        }
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        answer = self._rest.post(self._port, path, request)
-        return str(answer["status"]["token"])
-
-    def reference(self, kind: str, path: str) -> JsonObject:
-        """
-        Name one existing object so exactly that its successor of the same name is not meant.
-        """
-        metadata = self._rest.get(self._port, path)["metadata"]
-        return {
-            "apiVersion": "v1",
-            "kind": kind,
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
-
     def kubectl(
-        self, *arguments: str, stdin: str | None, check: bool, environment: Mapping[str, str]
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        check: bool = True,
+        environment: Mapping[str, str] = NOTHING,
     ) -> subprocess.CompletedProcess[str]:
         """
         Run the real kubectl as administrator, with its caches in our folder.
+
+        Plugins are found on the PATH of the assets. Raises RequestError where kubectl ended with a
+        status that is not zero, unless `check` is off.
         """
         done = subprocess.run(
-            [self._site.binaries[programs.KUBECTL], *arguments],
+            [self._layout.binaries[programs.KUBECTL], *arguments],
             env={
                 **self._environment,
                 "KUBECONFIG": str(self.kubeconfig("admin", ADMIN)),
@@ -189,4 +116,4 @@ class PlaneClients:
         return done
 
     def _file(self, label: str) -> Path:
-        return self._site.folder / f"{quote(label, safe='')}.kubeconfig"
+        return self._layout.folder / f"{quote(label, safe='')}.kubeconfig"

@@ -53,10 +53,6 @@ def node_user(node: str) -> User:
 
 @dataclass(frozen=True)
 class KeyPair:
-    """
-    A certificate and its key, both PEM.
-    """
-
     certificate: bytes
     key: bytes
 
@@ -88,9 +84,6 @@ class SimulatedAuthority:
         return self._issue(LOOPBACK, "localhost", *SERVICE_NAMES, user=None)
 
     def for_user(self, user: User) -> KeyPair:
-        """
-        Certify a user towards the API server.
-        """
         return self._issue(_UNUSED_NAME, user=user)
 
     def _issue(self, *names: str, user: User | None) -> KeyPair:
@@ -115,10 +108,6 @@ def write_secret(path: Path, content: bytes) -> Path:
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """
-    The API server as clients need to know it.
-    """
-
     url: str
     authority: bytes
 

@@ -2,13 +2,11 @@
 A Kubernetes control plane for as long as a block of code runs.
 """
 
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Self
 from uuid import uuid4
 
@@ -31,16 +29,11 @@ from simulator.progress import Progress, Silence
 
 PLAIN = PlaneOptions()
 SILENCE = Silence()
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class PlaneParts:
-    """
-    What a control plane is put together from.
-    """
-
-    site: programs.PlaneLayout
+    layout: programs.PlaneLayout
     clients: PlaneClients
     servers: Servers
 
@@ -54,11 +47,20 @@ class ControlPlane:
     """
 
     def __init__(self, parts: PlaneParts, undo: ExitStack, ready_seconds: float) -> None:
-        self._site = parts.site
-        self._clients = parts.clients
-        self._servers = parts.servers
+        layout, self._clients, self._servers = parts.layout, parts.clients, parts.servers
+        self._layout = layout
         self._undo = undo
         self.ready_seconds = ready_seconds
+        self.url = layout.url(programs.API_SERVER)
+        self.port = layout.ports[programs.API_SERVER]
+        self.folder = layout.folder
+        self.ca_file = layout.authority
+        self.kubectl_path = layout.binaries[programs.KUBECTL]
+        # What the parts offer is offered here under the same names.
+        self.kubectl = parts.clients.kubectl
+        self.ended = parts.servers.ended
+        self.stop_api_server = parts.servers.stop_api_server
+        self.start_api_server = parts.servers.start_api_server
 
     @classmethod
     def start(
@@ -91,48 +93,7 @@ class ControlPlane:
         """
         self._undo.close()
 
-    @property
-    def url(self) -> str:
-        return self._site.url(programs.API_SERVER)
-
-    @property
-    def port(self) -> int:
-        return self._site.ports[programs.API_SERVER]
-
-    @property
-    def folder(self) -> Path:
-        return self._site.folder
-
-    @property
-    def ca_file(self) -> Path:
-        return self._site.authority
-
-    @property
-    def kubectl_path(self) -> Path:
-        return self._site.binaries[programs.KUBECTL]
-
-    def ended(self) -> list[str]:
-        """
-        Name the programs that ended without being told to.
-        """
-        return self._servers.ended()
-
-    def stop_api_server(self) -> None:
-        """
-        Begin an outage: clients are refused; data, certificates and the port stay.
-        """
-        self._servers.stop_api_server()
-
-    def start_api_server(self) -> None:
-        """
-        End an outage; return when the API server is ready.
-        """
-        self._servers.start_api_server()
-
     def restart_api_server(self) -> None:
-        """
-        Go through a short outage.
-        """
         self.stop_api_server()
         self.start_api_server()
 
@@ -149,9 +110,6 @@ class ControlPlane:
         return self._clients.kubeconfig(user, USERS[user])
 
     def node_kubeconfig(self, node: str) -> Path:
-        """
-        Return a kubeconfig file for the kubelet of that node.
-        """
         return self._clients.kubeconfig(f"node-{node}", node_user(node))
 
     def service_account_token(
@@ -168,34 +126,21 @@ class ControlPlane:
 
         A token that is bound to a pod also names the node that the pod runs on.
         """
-        bound_to = None
+        bound: tuple[str, ...] = ()
         if pod is not None:
-            bound_to = self._clients.reference("Pod", f"/api/v1/namespaces/{namespace}/pods/{pod}")
+            bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod}")
         elif node is not None:
-            bound_to = self._clients.reference("Node", f"/api/v1/nodes/{node}")
-        return self._clients.token(namespace, name, bound_to, seconds)
+            bound = ("--bound-object-kind=Node", f"--bound-object-name={node}")
+        lasting = f"--duration={seconds}s"
+        return self.kubectl(
+            "create", "token", name, "-n", namespace, lasting, *bound
+        ).stdout.strip()
 
     def token_kubeconfig(self, label: str, token: str) -> Path:
         """
         Return a kubeconfig file for the holder of a token; the label tells the files apart.
         """
         return self._clients.token_kubeconfig(f"token-{label}", token)
-
-    def kubectl(
-        self,
-        *arguments: str,
-        stdin: str | None = None,
-        check: bool = True,
-        environment: Mapping[str, str] = _NOTHING,
-    ) -> subprocess.CompletedProcess[str]:
-        """
-        Run the real kubectl as administrator; plugins are found on the PATH of the assets.
-
-        Raises:
-            RequestError: kubectl ended with a status that is not zero, unless `check` is off.
-
-        """
-        return self._clients.kubectl(*arguments, stdin=stdin, check=check, environment=environment)
 
     @contextmanager
     def fresh_namespace(self, prefix: str = "test") -> Iterator[str]:
@@ -206,7 +151,7 @@ class ControlPlane:
         """
         name = f"{prefix}-{uuid4().hex[:8]}"
         self.kubectl("create", "namespace", name)
-        if self._site.service_accounts:
+        if self._layout.service_accounts:
             self._servers.wait_for_object(f"/api/v1/namespaces/{name}/serviceaccounts/default")
         try:
             yield name
@@ -224,7 +169,7 @@ def _assemble(
         port = HeldPort()
         undo.callback(port.release)
         ports[name] = port.number
-    site = programs.PlaneLayout(
+    layout = programs.PlaneLayout(
         binaries, folder.path, ports, options.controller_manager, kubelet=options.kubelet
     )
     surroundings = Surroundings(
@@ -239,18 +184,18 @@ def _assemble(
         leftovers="" if folder.keep else str(folder.path),
     )
     authority = SimulatedAuthority()
-    _write_certificates(site, authority)
-    clients = PlaneClients(site, authority, surroundings.environment)
-    return PlaneParts(site, clients, Servers(site, clients, surroundings))
+    _write_certificates(layout, authority)
+    clients = PlaneClients(layout, authority, surroundings.environment)
+    return PlaneParts(layout, clients, Servers(layout, clients, surroundings))
 
 
-def _write_certificates(site: programs.PlaneLayout, authority: SimulatedAuthority) -> None:
+def _write_certificates(layout: programs.PlaneLayout, authority: SimulatedAuthority) -> None:
     serving = authority.for_server()
     for path, content in (
-        (site.authority, authority.pair.certificate),
-        (site.authority_key, authority.pair.key),
-        (site.serving_certificate, serving.certificate),
-        (site.serving_key, serving.key),
-        (site.service_account_key, authority.for_server().key),
+        (layout.authority, authority.pair.certificate),
+        (layout.authority_key, authority.pair.key),
+        (layout.serving_certificate, serving.certificate),
+        (layout.serving_key, serving.key),
+        (layout.service_account_key, authority.for_server().key),
     ):
         write_secret(path, content)

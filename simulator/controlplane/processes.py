@@ -83,9 +83,6 @@ class GuardedProcess:
         self.wait_for_end()
 
     def log_tail(self) -> str:
-        """
-        Return the last words of the program.
-        """
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
             return log.read().decode(errors="replace")

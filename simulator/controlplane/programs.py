@@ -86,15 +86,9 @@ class PlaneLayout:
         return self.folder / "serving.key"
 
     def url(self, name: str) -> str:
-        """
-        Name the address at which a program serves.
-        """
         return f"https://{LOOPBACK}:{self.ports[name]}"
 
     def program(self, name: str, *options: str) -> list[str]:
-        """
-        Put a program and its options together.
-        """
         return [str(self.binaries[name]), *options]
 
     def serving(self, name: str) -> list[str]:
@@ -110,15 +104,15 @@ class PlaneLayout:
         ]
 
 
-def etcd(site: PlaneLayout) -> list[str]:
+def etcd(layout: PlaneLayout) -> list[str]:
     """
     One member, behind sockets in a folder that only we can enter: no port, no password.
     """
-    clients = f"unix://{site.folder}/etcd.sock"
-    peers = f"unix://{site.folder}/etcd-peer.sock"
-    return site.program(
+    clients = f"unix://{layout.folder}/etcd.sock"
+    peers = f"unix://{layout.folder}/etcd-peer.sock"
+    return layout.program(
         ETCD,
-        f"--data-dir={site.folder / 'etcd'}",
+        f"--data-dir={layout.folder / 'etcd'}",
         f"--listen-client-urls={clients}",
         f"--advertise-client-urls={clients}",
         f"--listen-peer-urls={peers}",
@@ -129,27 +123,27 @@ def etcd(site: PlaneLayout) -> list[str]:
     )
 
 
-def api_server(site: PlaneLayout) -> list[str]:
+def api_server(layout: PlaneLayout) -> list[str]:
     """
     Authorize as clusters do, nodes included, and admit with what is on by default.
 
     Without a controller manager nobody makes the ServiceAccount `default` of a new namespace, and
     the admission plugin of that name would refuse every pod: then, and only then, it is off.
     """
-    options = [] if site.service_accounts else ["--disable-admission-plugins=ServiceAccount"]
-    if site.kubelet:
-        options += _towards_kubelets(site)
-    return site.program(
+    options = [] if layout.service_accounts else ["--disable-admission-plugins=ServiceAccount"]
+    if layout.kubelet:
+        options += _towards_kubelets(layout)
+    return layout.program(
         API_SERVER,
-        *site.serving(API_SERVER),
-        f"--etcd-servers=unix://{site.folder}/etcd.sock",
-        f"--client-ca-file={site.authority}",
+        *layout.serving(API_SERVER),
+        f"--etcd-servers=unix://{layout.folder}/etcd.sock",
+        f"--client-ca-file={layout.authority}",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         *options,
         "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-account-key-file={site.service_account_key}",
-        f"--service-account-signing-key-file={site.service_account_key}",
+        f"--service-account-key-file={layout.service_account_key}",
+        f"--service-account-signing-key-file={layout.service_account_key}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--allow-privileged=true",
         # Otherwise it looks for a default route, which a machine without a network has not, and
@@ -161,11 +155,11 @@ def api_server(site: PlaneLayout) -> list[str]:
     )
 
 
-def _towards_kubelets(site: PlaneLayout) -> list[str]:
+def _towards_kubelets(layout: PlaneLayout) -> list[str]:
     """
     Reach nodes by their address, and pods by theirs, since no kube-proxy turns Services into pods.
     """
-    certificate, key = site.administrator
+    certificate, key = layout.administrator
     return [
         "--enable-aggregator-routing=true",
         "--kubelet-preferred-address-types=InternalIP",
@@ -174,35 +168,32 @@ def _towards_kubelets(site: PlaneLayout) -> list[str]:
     ]
 
 
-def controller_manager(site: PlaneLayout, kubeconfig: Path) -> list[str]:
+def controller_manager(layout: PlaneLayout, kubeconfig: Path) -> list[str]:
     """
     All default controllers, each under its own ServiceAccount: their rights exist for no other.
     """
-    return site.program(
+    return layout.program(
         CONTROLLER_MANAGER,
-        *site.serving(CONTROLLER_MANAGER),
+        *layout.serving(CONTROLLER_MANAGER),
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
         "--use-service-account-credentials=true",
-        f"--service-account-private-key-file={site.service_account_key}",
-        f"--root-ca-file={site.authority}",
-        f"--cluster-signing-cert-file={site.authority}",
-        f"--cluster-signing-key-file={site.authority_key}",
+        f"--service-account-private-key-file={layout.service_account_key}",
+        f"--root-ca-file={layout.authority}",
+        f"--cluster-signing-cert-file={layout.authority}",
+        f"--cluster-signing-key-file={layout.authority_key}",
         # Each controller fetches a token at its start; at the usual 20 a second that takes seconds.
         "--kube-api-qps=500",
         "--kube-api-burst=500",
         # It makes this folder, by default in the middle of the machine.
-        f"--flex-volume-plugin-dir={site.folder / 'volume-plugins'}",
+        f"--flex-volume-plugin-dir={layout.folder / 'volume-plugins'}",
     )
 
 
-def scheduler(site: PlaneLayout, kubeconfig: Path) -> list[str]:
-    """
-    The default scheduler with its default profile.
-    """
-    return site.program(
+def scheduler(layout: PlaneLayout, kubeconfig: Path) -> list[str]:
+    return layout.program(
         SCHEDULER,
-        *site.serving(SCHEDULER),
+        *layout.serving(SCHEDULER),
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
     )

@@ -101,9 +101,6 @@ def read_recipe(sources: Path = SOURCES) -> Recipe:
 
 
 def component(name: str) -> Component:
-    """
-    Find a program by its name.
-    """
     for known in COMPONENTS:
         if known.name == name:
             return known

@@ -28,17 +28,14 @@ class Servers:
     """
 
     def __init__(
-        self, site: programs.PlaneLayout, clients: PlaneClients, surroundings: Surroundings
+        self, layout: programs.PlaneLayout, clients: PlaneClients, surroundings: Surroundings
     ) -> None:
-        self._site = site
+        self._layout = layout
         self._clients = clients
         self._surroundings = surroundings
         self._processes: dict[str, GuardedProcess] = {}
 
     def start(self, names: Sequence[str], progress: Progress) -> None:
-        """
-        Start all of them, and return when all are ready.
-        """
         # etcd takes a fraction of the time that the API server needs before it looks for it.
         with progress.step("starting etcd and kube-apiserver"):
             self._run(programs.ETCD)
@@ -65,13 +62,13 @@ class Servers:
 
     def stop_api_server(self) -> None:
         """
-        Stop the API server alone.
+        Begin an outage: clients are refused; data, certificates and the port stay.
         """
         self._end(programs.API_SERVER)
 
     def start_api_server(self) -> None:
         """
-        Start the API server again, on its port and with its data.
+        End an outage; return when the API server is ready.
         """
         if programs.API_SERVER in self._processes:
             raise ControlPlaneError("the API server was not stopped; call stop_api_server first")
@@ -85,9 +82,6 @@ class Servers:
         return [name for name, process in self._processes.items() if not process.is_running]
 
     def wait_for_object(self, path: str) -> None:
-        """
-        Wait until the API server has an object at the path.
-        """
         wait_until(
             lambda: self._clients.is_found(path),
             list(self._processes.values()),
@@ -100,14 +94,14 @@ class Servers:
 
     def _command(self, name: str) -> list[str]:
         if name == programs.ETCD:
-            return programs.etcd(self._site)
+            return programs.etcd(self._layout)
         if name == programs.API_SERVER:
-            return programs.api_server(self._site)
+            return programs.api_server(self._layout)
         if name == programs.SCHEDULER:
             config = self._clients.kubeconfig("scheduler", SCHEDULER)
-            return programs.scheduler(self._site, config)
+            return programs.scheduler(self._layout, config)
         config = self._clients.kubeconfig("controller-manager", CONTROLLER_MANAGER)
-        return programs.controller_manager(self._site, config)
+        return programs.controller_manager(self._layout, config)
 
     def _wait_for(self, name: str) -> None:
         # The controller manager is judged by its work, which is the API server's to show.

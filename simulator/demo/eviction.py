@@ -171,9 +171,6 @@ def _snapshot(stage: Stage) -> Snapshot:
 
 
 def _pod(stage: Stage, namespace: str, name: str) -> dict[str, Any]:
-    """
-    Return a pod once it runs.
-    """
     text = stage.plane.kubectl("get", "pod", "-n", namespace, name, "-o", "json").stdout
     pod: dict[str, Any] = json.loads(text)
     return pod if pod["status"].get("phase") == "Running" else {}
@@ -190,8 +187,5 @@ def _newest(stage: Stage, before: str) -> dict[str, Any]:
 
 
 def _reasons(stage: Stage) -> str:
-    """
-    Return the reasons of the tenant's events.
-    """
     where = ("-n", TENANT, "-o", "jsonpath={.items[*].reason}")
     return stage.plane.kubectl("get", "events", *where).stdout

@@ -50,15 +50,9 @@ class Narrator:
         self._write("\n" + textwrap.fill(" ".join(text.split()), _TEXT_WIDTH) + "\n")
 
     def show(self, text: str) -> None:
-        """
-        Show lines as they are, set apart.
-        """
         self._write(textwrap.indent(text.rstrip("\n"), "    ") + "\n")
 
     def typed(self, command: str) -> None:
-        """
-        Show what somebody types.
-        """
         self._write(f"\n{self._paint('1', f'$ {command}')}\n")
 
     def redraw(self, line: str) -> None:
@@ -109,9 +103,6 @@ class Narrator:
 
 
 def run(command: list[str], environment: dict[str, str]) -> None:
-    """
-    Run one of gpufence's programs to its end.
-    """
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise StoryError(f"{shlex.join(command)} failed: {done.stdout}{done.stderr}")
@@ -130,9 +121,6 @@ def gauge(total_bytes: int, held: Mapping[str, int], others_bytes: int = 0) -> s
 
 
 def legend(names: Sequence[str]) -> str:
-    """
-    Return whose mark is whose.
-    """
     return "   ".join(f"{mark} {name}" for mark, name in zip(_LETTERS, names, strict=False))
 
 

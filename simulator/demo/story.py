@@ -130,9 +130,6 @@ def _running(stage: Stage, namespace: str) -> dict[str, Any]:
 
 
 def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
-    """
-    Return a pod's annotations.
-    """
     found: dict[str, str] = pod["metadata"].get("annotations", {})
     return found
 

@@ -22,9 +22,6 @@ _RESOURCES = {CONFIG_MAP: "configmaps", SECRET: "secrets"}
 
 
 def timestamp(form: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
-    """
-    Return the time of day as Kubernetes writes it.
-    """
     return datetime.now(UTC).strftime(form)
 
 

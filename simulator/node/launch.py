@@ -50,10 +50,6 @@ class ObjectReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StartContext:
-    """
-    What every container of a node is started with.
-    """
-
     machine: GpuMachine
     reader: ObjectReader
     folder: Path
@@ -121,9 +117,6 @@ class PodStarter:
         )
 
     def clear(self) -> None:
-        """
-        Remove the pod's folder.
-        """
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _variables(
@@ -175,9 +168,6 @@ def workload_arguments(container: NodeContainer, words: Sequence[str]) -> tuple[
 
 
 def log_of(folder: Path, container: str) -> Path:
-    """
-    Return the newest log of a container below its pod's folder.
-    """
     logs = sorted((folder / container).glob("*.log"), key=lambda path: int(path.stem))
     if not logs:
         raise SetupError(f"container {container} has no log; it was not started")

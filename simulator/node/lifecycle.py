@@ -75,9 +75,6 @@ class ContainerRecord:
 
     @property
     def ending(self) -> Terminated | None:
-        """
-        How it last ended, if it does not run now.
-        """
         return self.state if isinstance(self.state, Terminated) else self.last
 
     @property
@@ -150,9 +147,6 @@ def next_steps(pod: NodePod, records: Records, now: float, *, ending: bool) -> S
 
 
 def is_final(pod: NodePod, record: ContainerRecord) -> bool:
-    """
-    Return whether the container has ended for good.
-    """
     ending = record.ending
     if record.is_running or ending is None:
         return False

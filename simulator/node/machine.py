@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from gpufence import names
 from gpufence.cards import Card, Instance
 from gpufence.quantity import MIB, UNIT_BYTES, read_count
-from simulator.nvml.build import CURRENT, find_variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,13 +63,6 @@ class Placement:
 
     card: Card | None = None
     declared: int = 0
-
-
-def driver_version() -> str:
-    """
-    Return the version that the simulated library reports.
-    """
-    return find_variant(CURRENT).driver
 
 
 def cards_of(state: State) -> tuple[Card, ...]:

@@ -105,9 +105,6 @@ class SimulatedNode:
 
     @property
     def state(self) -> State:
-        """
-        The simulated cards.
-        """
         return self._state
 
     @property
@@ -118,9 +115,6 @@ class SimulatedNode:
         return self._proc.folder
 
     def pids(self, namespace: str, name: str) -> list[int]:
-        """
-        Return the living processes of a pod.
-        """
         run = self._pods.find(f"{namespace}/{name}")
         if run is None:
             return []

@@ -62,15 +62,9 @@ class ContainerProcess(GuardedProcess):
         self.tell_to_stop()  # there is no first process yet
 
     def kill(self) -> None:
-        """
-        Kill everything at once.
-        """
         self.tell_to_stop()
 
     def last_line(self) -> str:
-        """
-        Return the last line of the log.
-        """
         lines = [line.strip() for line in self.log_tail().split("\n")]
         return next((line for line in reversed(lines) if line), "")[:_LONGEST_MESSAGE]
 
@@ -120,9 +114,6 @@ class ProcRoot:
                 self._add(pid, line)
 
     def close(self) -> None:
-        """
-        Remove the folder.
-        """
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _add(self, pid: int, line: str) -> None:

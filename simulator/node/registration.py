@@ -26,33 +26,25 @@ LEASES = ("namespaces", "kube-node-lease", "leases")
 LEASE_SECONDS = 40
 STATUS_SECONDS = 300.0
 UNREADY_TAINTS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-CONDITIONS = {
-    "MemoryPressure": "KubeletHasSufficientMemory",
-    "DiskPressure": "KubeletHasNoDiskPressure",
-    "PIDPressure": "KubeletHasSufficientPID",
-}
 READY = ("True", "KubeletReady", "simulated node is ready")
 STOPPED = ("False", "SimulatorStopped", "the simulator of this node was stopped")
 
 
-def node_object(machine: GpuMachine, version: str) -> JsonObject:
+def node_object(machine: GpuMachine) -> JsonObject:
     """
-    Build the whole Node; `version` is what its kubelet reports.
+    Build the whole Node.
     """
-    now = timestamp()
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": machine.name, "labels": labels(machine)},
-        "status": node_status(machine, version, now),
+        "status": node_status(machine, timestamp()),
     }
 
 
-def node_status(
-    machine: GpuMachine, version: str, since: str, ready: tuple[str, str, str] = READY
-) -> JsonObject:
+def node_status(machine: GpuMachine, since: str, ready: tuple[str, str, str] = READY) -> JsonObject:
     """
-    Build the status, which is also what a heartbeat repeats. No condition but Ready ever changes.
+    Build the status, which is also what a heartbeat repeats.
     """
     offered = {
         "cpu": "64",
@@ -61,37 +53,24 @@ def node_status(
         "pods": "250",
         **gpu_capacity(machine),
     }
-    states = {"Ready": ready}
-    states |= {kind: ("False", reason, "simulated") for kind, reason in CONDITIONS.items()}
-    now = timestamp()
+    status, reason, message = ready
     return {
         "capacity": offered,
         "allocatable": offered,
         "conditions": [
             {
-                "type": kind,
+                "type": "Ready",
                 "status": status,
                 "reason": reason,
                 "message": message,
-                "lastHeartbeatTime": now,
+                "lastHeartbeatTime": timestamp(),
                 "lastTransitionTime": since,
             }
-            for kind, (status, reason, message) in states.items()
         ],
         "addresses": [
             {"type": "InternalIP", "address": machine.address},
             {"type": "Hostname", "address": machine.name},
         ],
-        "nodeInfo": {
-            **dict.fromkeys(("machineID", "systemUUID", "bootID"), machine.name),
-            "kernelVersion": "simulated",
-            "osImage": "gpufence simulator",
-            "containerRuntimeVersion": "containerd://simulated",
-            "kubeletVersion": version,
-            "kubeProxyVersion": "",
-            "operatingSystem": "linux",
-            "architecture": "amd64",
-        },
     }
 
 
@@ -111,7 +90,6 @@ class Registration:
         self._client = client
         self._administrator = administrator
         self._say = say
-        self._version = str(client.get("/version")["gitVersion"])
         self._node = core("nodes", machine.name)
         self._lease = group("coordination.k8s.io/v1", *LEASES, machine.name)
         self._status_due = 0.0
@@ -121,7 +99,7 @@ class Registration:
         """
         Make the Node, or make an existing one of that name ours.
         """
-        node = node_object(self._machine, self._version)
+        node = node_object(self._machine)
         try:
             self._client.post(core("nodes"), node)
         except ConflictError:
@@ -165,7 +143,7 @@ class Registration:
             return  # somebody was faster
 
     def _report_status(self, ready: tuple[str, str, str] = READY) -> None:
-        status = node_status(self._machine, self._version, self._since, ready)
+        status = node_status(self._machine, self._since, ready)
         self._client.patch(
             f"{self._node}/status",
             {"status": status},

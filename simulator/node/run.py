@@ -51,10 +51,6 @@ class StatusReports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodRunContext:
-    """
-    What all pods of a node share.
-    """
-
     address: str
     reports: StatusReports
     starter: Callable[[NodePod], PodStarter]
@@ -93,9 +89,6 @@ class PodRun:
 
     @property
     def lines(self) -> Mapping[int, str]:
-        """
-        The cgroup line of each running container, by its session.
-        """
         return {one.process.session: one.cgroup for one in self._running.values()}
 
     @property

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedInstance:
-    """
-    One MIG instance.
-    """
-
     place: CardPlace
     uuid: str
     profile: str
@@ -119,9 +115,6 @@ class SimulatedCard:
         self._set_mode(on=True, reuse_handles=reuse_handles)
 
     def leave_mig(self) -> None:
-        """
-        Turn MIG mode off.
-        """
         for cut in self._layout.instances:
             cut.used = 0
         self._set_mode(on=False, reuse_handles=False)

@@ -78,9 +78,6 @@ def _find(key: str) -> Model:
 
 
 def model_named(name: str) -> Model:
-    """
-    Find a model by the name that NVML reports.
-    """
     for model in MODELS:
         if model.name == name:
             return model

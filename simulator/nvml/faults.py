@@ -84,9 +84,6 @@ class Fault:
 
     @classmethod
     def delay(cls, seconds: float, function: str = EVERY, card: int | None = None) -> Fault:
-        """
-        Let calls take this much longer.
-        """
         return cls(FaultAction.DELAY, function, card, round(seconds * 1_000_000))
 
 
@@ -120,17 +117,11 @@ class Faults:
         self._file.layout.faults[number].active = 0
 
     def clear(self) -> None:
-        """
-        Let everything work again.
-        """
         self._file.layout.fault_count = 0
         for entry in self._file.layout.faults:
             entry.active = 0
 
     def active(self) -> Iterator[tuple[int, Fault]]:
-        """
-        Go through the active faults with their numbers.
-        """
         for number in range(self._file.layout.fault_count):
             entry = self._file.layout.faults[number]
             if entry.active:

@@ -52,16 +52,10 @@ class ProcessIdentity:
 
     @classmethod
     def own(cls) -> ProcessIdentity:
-        """
-        Describe this process.
-        """
         return cls(os.getpid(), own_namespace(), _own_start())
 
 
 def own_namespace() -> int:
-    """
-    Return the number of this process's PID namespace.
-    """
     return Path("/proc/self/ns/pid").stat().st_ino
 
 

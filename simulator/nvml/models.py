@@ -29,10 +29,6 @@ class Profile:
 
 @dataclass(frozen=True)
 class Geometry:
-    """
-    What a card can be cut into.
-    """
-
     multiprocessors_per_slice: int
     profiles: tuple[Profile, ...]
 

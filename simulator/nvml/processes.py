@@ -103,9 +103,6 @@ class Holding:
             record.managed = managed
 
     def grow(self, delta: int) -> None:
-        """
-        Hold this much more; negative gives memory back.
-        """
         self.resize(self.memory + delta)
 
     def work(self, sm: int, *, bandwidth: int = 0, encoder: int = 0, decoder: int = 0) -> None:

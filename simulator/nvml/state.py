@@ -64,9 +64,6 @@ class State:
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """
-        The places in the order of their NVML indices.
-        """
         state = self._file.layout
         return tuple(int(state.order[index]) for index in range(state.card_count))
 

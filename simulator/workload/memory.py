@@ -56,9 +56,6 @@ class FrameworkMemory:
 
     @property
     def shown(self) -> int:
-        """
-        What NVML shows for this process.
-        """
         return 0 if self._holding is None else self._holding.memory
 
     @property

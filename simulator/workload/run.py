@@ -47,10 +47,6 @@ class RunContext:
 
 
 class ScriptRun:
-    """
-    One process on its way through a script.
-    """
-
     def __init__(self, memories: Sequence[FrameworkMemory], context: RunContext) -> None:
         self._memories = list(memories)
         self._context = context
@@ -70,9 +66,6 @@ class ScriptRun:
         raise AssertionError("an endless pause ends by an exception only")
 
     def close(self) -> None:
-        """
-        Give everything back, the workers first.
-        """
         self._context.workers.stop()
         for memory in self._memories:
             memory.release()

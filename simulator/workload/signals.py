@@ -70,10 +70,6 @@ class SignalClock:
 
 
 class Workers:
-    """
-    The workers of this process.
-    """
-
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._pids: list[int] = []

@@ -115,9 +115,6 @@ def base_name() -> str:
 
 
 def ensure_base(builder: ImageBuilder, folder: Path, progress: Progress) -> str:
-    """
-    Return the name of the base, making it first if the store has none.
-    """
     image = base_name()
     if builder.has(image):
         return image

@@ -105,9 +105,6 @@ class ContainerRuntime:
         self._feeding: threading.Thread | None = None
 
     def start(self) -> GuardedProcess:
-        """
-        Return once containerd answers.
-        """
         self._folder.mkdir()
         networks = self._folder / "networks"
         isolation.write_pod_network(networks)
@@ -139,9 +136,6 @@ class ContainerRuntime:
         self._feeding.start()
 
     def wait_for_images(self) -> None:
-        """
-        Return once all are there.
-        """
         if self._loading is None or self._feeding is None:
             return
         self._feeding.join()

@@ -77,9 +77,6 @@ def _mount(*arguments: str) -> None:
 
 
 def bring_network_up() -> None:
-    """
-    Give the machine its addresses.
-    """
     for arguments in (
         ("link", "set", "lo", "up"),
         ("address", "add", f"{NODE_ADDRESS}/32", "dev", "lo"),

@@ -84,9 +84,6 @@ class Framework:
 
 
 def human(amount: int) -> str:
-    """
-    Write bytes as PyTorch's and Julia's messages do.
-    """
     for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if amount >= 1 << power:
             return f"{amount / (1 << power):.2f} {unit}"

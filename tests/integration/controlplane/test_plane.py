@@ -213,7 +213,7 @@ def test_outage_refuses_connections(control_plane: ControlPlane) -> None:
     try:
         with socket.socket() as client, pytest.raises(ConnectionRefusedError):
             client.connect(("127.0.0.1", port))
-        with pytest.raises(RequestError, match="the API server did not answer"):
+        with pytest.raises(RequestError, match="refused"):
             control_plane.service_account_token("default", "any")
         with socket.socket() as thief, pytest.raises(OSError, match="in use"):
             thief.bind(("127.0.0.1", port))

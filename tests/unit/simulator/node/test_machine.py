@@ -85,7 +85,7 @@ def test_the_product_reads_cards_and_units_out_of_the_node() -> None:
     """
     What the Node says about cards and units is what gpufence reads from it.
     """
-    node = read_node(node_object(machine(), "v1"), Units())
+    node = read_node(node_object(machine()), Units())
     assert node is not None
 
     assert (GIB, 15360 * MIB) == (node.units.gpushare_bytes, node.cards[0].memory_bytes)

@@ -131,7 +131,7 @@ def _judge_pod(
             since = tick.now if first_seen_at is None else first_seen_at
             counted = use._replace(
                 grace_ends_at=since + tick.policy.grace_seconds,
-                hold_seconds=hold_seconds(pod, tick),
+                hold_seconds=hold_seconds(use, tick),
                 refusals=past.refusals,
                 brake=brake_of(use, card, tick),
             )

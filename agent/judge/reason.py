@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from agent.judge.brakes import Tick
     from agent.model.memory import Lineage
-    from agent.model.pod import PodOnNode
     from agent.model.policy import EvictionPolicy
     from agent.model.use import CardUse, PodOnCard
 
@@ -64,7 +63,7 @@ def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
     return _not_yet(verdict, use, tick, may_cure=may_cure)
 
 
-def hold_seconds(pod: PodOnNode, tick: Tick) -> float:
+def hold_seconds(use: PodOnCard, tick: Tick) -> float:
     """
     Return how long a pod must be over its limit; its own eviction must not make it harmless again.
 
@@ -73,8 +72,8 @@ def hold_seconds(pod: PodOnNode, tick: Tick) -> float:
     """
     policy = tick.policy
     ladder = policy.repeated_hold_seconds
-    offence = tick.memory.offences.get(pod.lineage)
-    if offence is None or not ladder or pod.uid in tick.terminating:
+    offence = tick.memory.offences.get(use.pod.lineage)
+    if offence is None or not ladder or use.pod.uid in tick.terminating:
         return policy.hold_seconds
     if tick.now - offence.at > policy.repeated_memory_seconds:
         return policy.hold_seconds

@@ -11,7 +11,7 @@ from agent.model.pod import PodLimit
 from agent.model.policy import EvictionPolicy, EvictWhen
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, controller, pod
-from tests.support.agent.world import Act
+from tests.support.agent.world import Act, World
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, settled, violating
 
 
@@ -19,29 +19,67 @@ def test_job_pod() -> None:
     """
     A Job's pod goes in the way that counts against its backoffLimit.
     """
-    world = violating(pod(controller=controller("Job")))
-
-    assert [Act(30, "a", "evict-job")] == world.run(200)
+    assert [Act(30, "a", "evict-job")] == violating(pod(controller=controller("Job"))).run(200)
 
 
-def test_mirror_pod() -> None:
+@pytest.mark.parametrize(
+    ("world", "outcome"),
+    [
+        pytest.param(
+            violating(pod(exempt="it is a mirror pod", static_uid="0" * 32)),
+            Outcome.EXEMPT,
+            id="a mirror pod, which its kubelet would start again",
+        ),
+        pytest.param(
+            violating(pod("a", injected=False), pod("b")),
+            Outcome.UNINJECTED,
+            id="a pod that the webhook never saw, as long as nobody is hurt",
+        ),
+        pytest.param(
+            violating(pod(limit=None, undeclared="it asks for nothing"), used=14 * GIB),
+            Outcome.UNDECLARED,
+            id="a pod without a limit",
+        ),
+        pytest.param(
+            violating(pod(enforced=False)),
+            Outcome.NOT_ENFORCED,
+            id="a pod whose limit is only implied: it is reported and not enforced",
+        ),
+        pytest.param(
+            violating(pod(limit=14 * GIB), used=14 * GIB + 200 * MIB, free=0),
+            Outcome.TOLERATED,
+            id="a pod alone on a full card, where the short margin is not for it",
+        ),
+    ],
+)
+def test_who_stays(world: World, outcome: Outcome) -> None:
     """
-    A mirror pod is never evicted, since its kubelet would start it again.
+    Some pods over their limits stay for ever, and it is known why.
     """
-    world = violating(pod(exempt="it is a mirror pod", static_uid="0" * 32))
-
     assert [] == world.run(200)
-    assert Outcome.EXEMPT is world.outcome("a")
+    assert outcome is world.outcome("a")
 
 
-def test_uninjected_on_a_card_with_room() -> None:
+def test_mps_card() -> None:
     """
-    A pod that the webhook never saw stays as long as nobody is hurt.
+    On a card with MPS clients nobody goes.
     """
-    world = violating(pod("a", injected=False), pod("b"))
+    world = violating()
+    world.mps = {0}
 
-    assert [] == world.run(200)
-    assert Outcome.UNINJECTED is world.outcome("a")
+    assert [] == world.run(60)
+    assert Outcome.MPS is world.outcome("a")
+
+
+def test_idle() -> None:
+    """
+    A pod without any process on a card has a verdict too.
+    """
+    world = violating()
+    world.holds.clear()
+
+    assert [] == world.run(2)
+    assert Outcome.IDLE is world.outcome("a")
 
 
 @pytest.mark.parametrize(
@@ -55,16 +93,6 @@ def test_uninjected_on_a_short_card(free: int, expected: list[Act]) -> None:
     world = violating(pod("a", injected=False), pod("b"), free=free)
 
     assert expected == world.run(200)
-
-
-def test_undeclared() -> None:
-    """
-    A pod without a limit is said to be so, and stays.
-    """
-    world = violating(pod(limit=None, undeclared="no container asks for GPU memory"), used=14 * GIB)
-
-    assert [] == world.run(200)
-    assert Outcome.UNDECLARED is world.outcome("a")
 
 
 def test_container_over_its_part_in_a_pod_within_its_limit() -> None:
@@ -155,16 +183,6 @@ def test_pod_of_a_namespace_without_a_mode() -> None:
     assert [] == world.outcomes("other")
 
 
-def test_one_tenant_alone_on_a_full_card() -> None:
-    """
-    A pod alone on a full card takes nothing from anybody: the short margin is not for it.
-    """
-    world = violating(pod(limit=14 * GIB), used=14 * GIB + 200 * MIB, free=0)
-
-    assert [] == world.run(200)
-    assert Outcome.TOLERATED is world.outcome("a")
-
-
 def test_evict_when_short() -> None:
     """
     With evict-when=short a pod over its limit stays until its neighbours run short.
@@ -195,35 +213,3 @@ def test_next_pod_of_an_evicted_owner() -> None:
     world.at(40, world.add, pod("b", controller=controller()), OVER)
 
     assert [Act(30, "a"), Act(220, "b")] == world.run(230)
-
-
-def test_mps_card() -> None:
-    """
-    On a card with MPS clients nobody goes.
-    """
-    world = violating()
-    world.mps = {0}
-
-    assert [] == world.run(60)
-    assert Outcome.MPS is world.outcome("a")
-
-
-def test_implied_limit() -> None:
-    """
-    A limit that is only implied is reported and not enforced.
-    """
-    world = violating(pod(enforced=False))
-
-    assert [] == world.run(60)
-    assert Outcome.NOT_ENFORCED is world.outcome("a")
-
-
-def test_idle() -> None:
-    """
-    A pod without any process on a card has a verdict too.
-    """
-    world = settled()
-    world.holds.clear()
-    world.run(2)
-
-    assert Outcome.IDLE is world.outcome("a")

@@ -22,11 +22,11 @@ limit, the hold 30 s, the grace 120 s; who goes at 31 has a process that one lis
       between the verdict and the act             30, 181    test_another_pod_under_the_name_when_the_eviction_arrives
     pod gone                                      30         test_budgets.test_pod_gone
     Job pod                                       30         test_kinds.test_job_pod
-    mirror pod                                    never      test_kinds.test_mirror_pod
+    mirror pod                                    never      test_kinds.test_who_stays
     priority system-node-critical                 30         test_pods.test_priority_system_node_critical
-    uninjected, room on the card                  never      test_kinds.test_uninjected_on_a_card_with_room
+    uninjected, room on the card                  never      test_kinds.test_who_stays
       card short                                  3          test_kinds.test_uninjected_on_a_short_card
-    undeclared                                    never      test_kinds.test_undeclared
+    undeclared                                    never      test_kinds.test_who_stays
     several containers, over together             31         test_kinds.test_containers_add_up
       one over its part                           never      test_kinds.test_container_over_its_part_in_a_pod_within_its_limit
     several cards, within on each                 never      test_kinds.test_several_cards
@@ -43,7 +43,7 @@ limit, the hold 30 s, the grace 120 s; who goes at 31 has a process that one lis
     mode raised while over                        250        test_time.test_mode_raised_while_over
     namespace's memory lowered under running pods never      test_namespace_default_lowered_under_a_running_pod
       its max-memory lowered                      80         test_namespace_ceiling_lowered_under_a_running_pod
-    one tenant alone on a full card               never      test_kinds.test_one_tenant_alone_on_a_full_card
+    one tenant alone on a full card               never      test_kinds.test_who_stays
     node's cap, namespace's cap                   90         test_brakes.test_cap_of_the_node
     API server out of reach                       70         test_brakes.test_api_server_out_of_reach
 """  # noqa: E501 - a table, one row a line

@@ -13,7 +13,7 @@ from agent.metrics import page
 from agent.model.state import About, AgentState
 from tests.support.agent.builders import pod
 from tests.support.agent.node import Node
-from tests.support.agent.scene import ABOUT, blinded, busy_state
+from tests.support.agent.scene import ABOUT, busy_state
 from tests.support.sources import ROOT
 from tests.unit.agent.metrics.lint import problems
 
@@ -68,32 +68,6 @@ def test_the_lint_finds_what_it_is_for(broken: str) -> None:
     Each mistake that the lint exists for is found.
     """
     assert [] != list(problems(broken))
-
-
-def test_a_lost_card_has_no_figures(state: AgentState) -> None:
-    """
-    What cannot be read is absent, and the card is said to be unreadable.
-    """
-    text = page(blinded(state), ABOUT, state.at)
-
-    assert ['gpufence_card_readable{card="GPU-1"} 0'] == lines(
-        text, 'gpufence_card_readable{card="GPU-1"}'
-    )
-    assert [] == lines(text, 'gpufence_card_memory_used_bytes{card="GPU-1"}')
-    assert [] == lines(text, 'gpufence_card_memory_committed_bytes{card="GPU-1"}')
-    assert [] == lines(text, 'gpufence_card_list_age_seconds{card="GPU-1"}')
-
-
-def test_unknown_use_is_absent_and_the_limit_is_not(state: AgentState) -> None:
-    """
-    A pod whose use nobody can tell has a limit and no use.
-    """
-    text = page(state, ABOUT, state.at)
-    quiet = '{namespace="team-a",pod="quiet",card="GPU-1"}'
-
-    assert [] == lines(text, f"gpufence_pod_memory_used_bytes{quiet}")
-    assert [] == lines(text, f"gpufence_pod_gpu_processes{quiet}")
-    assert 1 == len(lines(text, f"gpufence_pod_memory_limit_bytes{quiet}"))
 
 
 def test_an_old_look_is_not_shown_as_new(state: AgentState) -> None:

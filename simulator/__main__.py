@@ -47,7 +47,7 @@ COMMANDS = (
 
 def overview() -> str:
     """
-    Say what there is to run.
+    Return what there is to run.
     """
     width = max(len(command.name) for command in COMMANDS)
     rows = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)

@@ -63,9 +63,6 @@ def remove(name: str, root: Path = ROOT, seconds: float = REMOVAL_SECONDS) -> No
 
 
 def leftovers(prefix: str, root: Path = ROOT) -> set[str]:
-    """
-    Name the groups of that prefix.
-    """
     return {path.name for one in hierarchies(root) for path in one.glob(f"{prefix}*")}
 
 

@@ -176,9 +176,6 @@ class SimulatedCluster:
 
 
 def clear_away(progress: Progress) -> None:
-    """
-    Remove what clusters left behind that were killed.
-    """
     for path in sweep(prefix=PREFIX):
         progress.say(f"removed {path}, which a cluster left behind that was killed")
     # In this order: a cluster has its folder before its groups, and longer.

@@ -72,9 +72,6 @@ class IsolatedMachine:
             raise MachineError("the machine has no process yet; wait until it is ready") from None
 
     def wait_until(self, ready: Callable[[], bool], seconds: float, what: str) -> None:
-        """
-        Wait for a condition as long as the machine runs.
-        """
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.is_running:

@@ -69,10 +69,10 @@ def missing(path: str | None = None) -> Missing:
 
 
 def network_plugins() -> Path:
-    found = _plugins_found()
-    if not found:
+    folders = _plugins_found()
+    if not folders:
         raise NeedError(f"no network plugins; on Debian: apt-get install {NETWORKING}")
-    return found[0]
+    return folders[0]
 
 
 def check() -> None:
@@ -87,19 +87,19 @@ def check() -> None:
 
 def problems(user: int, lacking: Missing, hierarchies: Sequence[Path]) -> list[str]:
     """
-    Say what is wrong with a user and a machine, and what to do about it.
+    Return what is wrong with a user and a machine, and what to do about it.
     """
-    found = []
+    wrong = []
     if user != 0:
-        found.append("a cluster of real containers needs root; run this as root")
+        wrong.append("a cluster of real containers needs root; run this as root")
     if lacking.things:
-        found.append(
+        wrong.append(
             f"missing: {', '.join(lacking.things)}; on Debian:"
             f" apt-get install {' '.join(lacking.packages)}, or --install"
         )
     if not hierarchies:
-        found.append(f"no control groups in {cgroups.ROOT}; mount them there")
-    return found
+        wrong.append(f"no control groups in {cgroups.ROOT}; mount them there")
+    return wrong
 
 
 def install(environment: Mapping[str, str], progress: Progress) -> None:

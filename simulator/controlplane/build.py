@@ -26,7 +26,7 @@ from simulator.controlplane.recipe import (
 from simulator.progress import Progress, progress_on
 
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
-USUAL = tuple(known.name for known in COMPONENTS if known.name != "kubelet")
+USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.
 _UNWANTED = ("GOARCH", "GOEXPERIMENT", "GOOS", "GOROOT", "GOTOOLDIR")
@@ -68,9 +68,6 @@ class Assets:
         return self.recipe.cache_folder(self.cache)
 
     def find(self, name: str) -> Path | None:
-        """
-        Return where the program is, or nothing if it has yet to be built.
-        """
         component(name)
         for folder in filter(None, (self.given, self.built)):
             if (folder / name).is_file():
@@ -87,8 +84,8 @@ class Assets:
         if any(self.find(name) is None for name in wanted):
             self.built.mkdir(parents=True, exist_ok=True)
             with exclusive(self.built / ".lock", progress):
-                missing = [known for known in COMPONENTS if known.name in wanted]
-                self._build([known for known in missing if not self.find(known.name)], progress)
+                missing = [one for one in COMPONENTS if one.name in wanted]
+                self._build([one for one in missing if not self.find(one.name)], progress)
         return {name: self._path(name) for name in wanted}
 
     def _build(self, missing: list[Component], progress: Progress) -> None:
@@ -97,11 +94,11 @@ class Assets:
         go = self._go(progress)
         progress.say(
             f"building Kubernetes {self.recipe.kubernetes} with {go} into {self.built}, once:"
-            f" {', '.join(known.name for known in missing)}"
+            f" {', '.join(one.name for one in missing)}"
         )
-        for number, known in enumerate(missing, start=1):
-            with progress.step(f"building {known.name} ({number}/{len(missing)})"):
-                compile_component(go, self.recipe, known, self.built, self.environment)
+        for number, one in enumerate(missing, start=1):
+            with progress.step(f"building {one.name} ({number}/{len(missing)})"):
+                compile_component(go, self.recipe, one, self.built, self.environment)
 
     def _go(self, progress: Progress) -> Path:
         search = find_go(self.environment, self.recipe.go, self.go_places)
@@ -145,13 +142,13 @@ def compile_component(
     options = ["-ldflags", recipe.linker_flags, "-o", str(partial)]
     command = [str(go), "build", *options, component.package]
     variables = {name: value for name, value in environment.items() if name not in _UNWANTED}
-    with tempfile.TemporaryFile("w+", errors="replace") as said:
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
         try:
             status = subprocess.run(
                 command,
                 cwd=recipe.sources,
                 env=variables | BUILD_ENVIRONMENT,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
             ).returncode
@@ -160,8 +157,8 @@ def compile_component(
                 return target
         finally:
             partial.unlink(missing_ok=True)
-        said.seek(0)
-        tail = "".join(said.readlines()[-_TAIL_LINES:])
+        output.seek(0)
+        tail = "".join(output.readlines()[-_TAIL_LINES:])
     raise BuildError(
         f"building {component.name} with {go} failed with status {status}; the first build needs"
         f" network access for Go modules and about 5 GiB of disk. Go said:\n{tail}"
@@ -180,7 +177,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="component",
         nargs="*",
         type=_known,
-        help=f"{', '.join(known.name for known in COMPONENTS)}; if none is named, all but kubelet",
+        help=f"{', '.join(one.name for one in COMPONENTS)}; if none is named, all but kubelet",
     )
     return command
 

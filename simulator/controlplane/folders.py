@@ -34,9 +34,6 @@ class OwnedFolder:
     keep: bool
 
     def leave(self) -> None:
-        """
-        Give up the folder; a temporary one disappears.
-        """
         if not self.keep:
             shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)

@@ -85,11 +85,11 @@ def wheel_go(
 
 def remedy(recipe: Recipe, search: Search) -> str:
     """
-    Say what a person can do who has no suitable Go.
+    Return what a person can do who has no suitable Go.
     """
-    found = "; ".join(search.refused) or "none was found on PATH or in the usual places"
+    reasons = "; ".join(search.refused) or "none was found on PATH or in the usual places"
     return (
-        f"building the control plane needs Go >= {_dotted(recipe.go)} ({found});"
+        f"building the control plane needs Go >= {_dotted(recipe.go)} ({reasons});"
         " install one, or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver and kubectl"
     )
 

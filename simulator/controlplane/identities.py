@@ -113,9 +113,6 @@ class ServerIdentity:
 
 
 def with_certificate(server: ServerIdentity, pair: KeyPair) -> bytes:
-    """
-    Describe a user known by a client certificate.
-    """
     return _document(
         server,
         {
@@ -126,9 +123,6 @@ def with_certificate(server: ServerIdentity, pair: KeyPair) -> bytes:
 
 
 def with_token(server: ServerIdentity, token: str) -> bytes:
-    """
-    Describe a user known by a bearer token, such as a ServiceAccount.
-    """
     return _document(server, {"token": token})
 
 

@@ -67,9 +67,6 @@ class GuardedProcess:
         return self._warden.poll() is None
 
     def tell_to_stop(self) -> None:
-        """
-        Ask the program to end, without waiting for it.
-        """
         self._warden.terminate()
 
     def wait_for_end(self, seconds: float = _END_SECONDS) -> None:
@@ -97,9 +94,6 @@ def guarded(command: Sequence[str], leftovers: str, grace_seconds: float) -> lis
 
 
 def wait_or_kill(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """
-    Wait for a process to end, and kill it when the time is over.
-    """
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

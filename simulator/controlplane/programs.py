@@ -38,9 +38,6 @@ class PlaneOptions:
 
     @property
     def servers(self) -> list[str]:
-        """
-        List what is to run, in the order of starting.
-        """
         wanted = [ETCD, API_SERVER]
         if self.controller_manager:
             wanted.append(CONTROLLER_MANAGER)

@@ -55,10 +55,6 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 @dataclass(frozen=True)
 class Recipe:
-    """
-    One pinned set of sources and the way to build them.
-    """
-
     sources: Path
     kubernetes: str
     go: Version
@@ -77,16 +73,10 @@ class Recipe:
         )
 
     def cache_folder(self, cache: Path) -> Path:
-        """
-        Name the folder of one version, platform and recipe below the cache folder.
-        """
         return cache / f"kubernetes-{self.kubernetes}-{platform_name()}" / self.digest
 
 
 def read_recipe(sources: Path = SOURCES) -> Recipe:
-    """
-    Read the pinned versions from the module files.
-    """
     module = (sources / "go.mod").read_bytes()
     content = hashlib.sha256()
     for part in (module, (sources / "go.sum").read_bytes(), repr(BUILD_ENVIRONMENT).encode()):
@@ -101,10 +91,10 @@ def read_recipe(sources: Path = SOURCES) -> Recipe:
 
 
 def component(name: str) -> Component:
-    for known in COMPONENTS:
-        if known.name == name:
-            return known
-    names = ", ".join(known.name for known in COMPONENTS)
+    for one in COMPONENTS:
+        if one.name == name:
+            return one
+    names = ", ".join(one.name for one in COMPONENTS)
     raise BuildError(f"no component {name!r}; there are {names}")
 
 

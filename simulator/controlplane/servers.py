@@ -76,9 +76,6 @@ class Servers:
         self._wait_for(programs.API_SERVER)
 
     def ended(self) -> list[str]:
-        """
-        Name the servers that ended without being told to.
-        """
         return [name for name, process in self._processes.items() if not process.is_running]
 
     def wait_for_object(self, path: str) -> None:

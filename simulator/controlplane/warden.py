@@ -82,13 +82,10 @@ def guard(
 
 
 def ready(*descriptors: int, seconds: float | None = None) -> set[int]:
-    """
-    Wait until one of the descriptors has something to say.
-    """
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
-    return {found for found, _ in poll.poll(None if seconds is None else seconds * 1000)}
+    return {descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)}
 
 
 def stop_signals() -> int:

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _to_try(stage: Stage) -> str:
     """
-    Say what to type in another terminal.
+    Return what to type in another terminal.
     """
     kubectl = stage.plane.kubectl_path
     return "\n".join(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gpufence import names
 from gpufence.snapshot import read_snapshot
 from simulator.demo.narrator import StoryError, gauge, legend
-from simulator.demo.story import annotations_of, jsonpath, wait_for
+from simulator.demo.story import annotations_of, jsonpath, running_pod, wait_for
 
 if TYPE_CHECKING:
     from gpufence.snapshot import PodRow, Snapshot
@@ -78,7 +78,7 @@ def _second_tenant(stage: Stage, say: Narrator) -> str:
     )
     say.tell("The first team fills the other card, so that its trainer has to share.")
     say.kubectl("apply", "-n", NEIGHBOUR, "-f", "-", stdin=LABELER, quiet=True)
-    wait_for(lambda: _pod(stage, NEIGHBOUR, "labeler"), "the labeler runs")
+    wait_for(lambda: running_pod(stage, NEIGHBOUR, "labeler"), "the labeler runs")
     say.kubectl("create", "namespace", TENANT)
     say.kubectl("label", "namespace", TENANT, NEIGHBOUR, f"{names.MODE}=evict", "--overwrite")
     wait_for(lambda: stage.fences(TENANT), "the API server calls the webhook")
@@ -95,7 +95,7 @@ def _grows(stage: Stage, say: Narrator, name: str) -> None:
     say.tell("The card both are on, as the agent measures it:")
     say.show(legend([f"{NEIGHBOUR}/trainer", f"{TENANT}/{name}"]))
     deadline = time.monotonic() + EVICTION_SECONDS
-    peak, said = 0, ""
+    peak, frame = 0, ""
     while True:
         snapshot = _snapshot(stage)
         row = next((pod for pod in snapshot.pods if pod.name == name), None)
@@ -106,10 +106,10 @@ def _grows(stage: Stage, say: Narrator, name: str) -> None:
         if row is not None and row.uses:
             use = row.uses[0]
             peak = max(peak, use.used_bytes or 0)
-            said = _frame(snapshot, row)
-            say.redraw(said)
+            frame = _frame(snapshot, row)
+            say.redraw(frame)
         if time.monotonic() > deadline:
-            raise StoryError(f"nobody was evicted within {EVICTION_SECONDS:.0f} s: {said}")
+            raise StoryError(f"nobody was evicted within {EVICTION_SECONDS:.0f} s: {frame}")
         time.sleep(FRAME_SECONDS)
     say.settle()
     say.expect(peak > 3 * 2**30, f"it held {peak // 2**20} MiB, and is evicted")
@@ -119,10 +119,10 @@ def _frame(snapshot: Snapshot, row: PodRow) -> str:
     use = row.uses[0]
     card = next(card for card in snapshot.cards if card.uuid == use.card)
     pods = sorted(snapshot.pods, key=lambda pod: pod.namespace == TENANT)
-    held = {
+    holders = {
         pod.uid: item.used_bytes or 0 for pod in pods for item in pod.uses if item.card == card.uuid
     }
-    return f"{gauge(card.total_bytes, held)}  {use.outcome} {use.over_seconds:.0f} s"
+    return f"{gauge(card.total_bytes, holders)}  {use.outcome} {use.over_seconds:.0f} s"
 
 
 def _evicted(stage: Stage, say: Narrator, name: str) -> None:
@@ -136,7 +136,7 @@ def _evicted(stage: Stage, say: Narrator, name: str) -> None:
 def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
     say.chapter("8. The neighbour, and the tenant's next pod")
     say.kubectl("get", "pods", "-n", NEIGHBOUR)
-    say.expect(_pod(stage, NEIGHBOUR, "trainer"), "the neighbour never noticed")
+    say.expect(running_pod(stage, NEIGHBOUR, "trainer"), "the neighbour never noticed")
     pod = wait_for(lambda: _newest(stage, name), "its owner has made another pod")
     say.kubectl("get", "pods", "-n", TENANT)
     say.expect(
@@ -170,16 +170,7 @@ def _snapshot(stage: Stage) -> Snapshot:
         return read_snapshot(answer.read().decode())
 
 
-def _pod(stage: Stage, namespace: str, name: str) -> dict[str, Any]:
-    text = stage.plane.kubectl("get", "pod", "-n", namespace, name, "-o", "json").stdout
-    pod: dict[str, Any] = json.loads(text)
-    return pod if pod["status"].get("phase") == "Running" else {}
-
-
 def _newest(stage: Stage, before: str) -> dict[str, Any]:
-    """
-    Return the tenant's running pod, unless it is still the one before.
-    """
     text = stage.plane.kubectl("get", "pods", "-n", TENANT, "-o", "json").stdout
     pods: list[dict[str, Any]] = json.loads(text)["items"]
     new = [pod for pod in pods if pod["metadata"]["name"] != before]

@@ -62,9 +62,6 @@ class Narrator:
         self._write(f"\r\x1b[K    {line}" if self._colours else f"    {line}\n")
 
     def settle(self) -> None:
-        """
-        Leave a line that moved as it is now.
-        """
         self._write("\n" if self._colours else "")
 
     def kubectl(self, *arguments: str, stdin: str = "", quiet: bool = False) -> str:
@@ -108,15 +105,14 @@ def run(command: list[str], environment: dict[str, str]) -> None:
         raise StoryError(f"{shlex.join(command)} failed: {done.stdout}{done.stderr}")
 
 
-def gauge(total_bytes: int, held: Mapping[str, int], others_bytes: int = 0) -> str:
+def gauge(total_bytes: int, holders: Mapping[str, int]) -> str:
     """
     Draw who holds what of a card, each holder with a mark of its own, then the sum.
     """
     cells = ""
-    for mark, amount in zip(_LETTERS, held.values(), strict=False):
+    for mark, amount in zip(_LETTERS, holders.values(), strict=False):
         cells += mark * _cells(amount, total_bytes)
-    cells += "." * _cells(others_bytes, total_bytes)
-    used = (sum(held.values()) + others_bytes) // MIB
+    used = sum(holders.values()) // MIB
     return f"[{cells[:GAUGE_WIDTH]:{GAUGE_WIDTH}}] {used:5} of {total_bytes // MIB} MiB"
 
 

@@ -78,9 +78,6 @@ class DemoProgram:
 
 
 def _listening(line: str) -> str:
-    """
-    Return where a program serves, once its log says so.
-    """
     try:
         entry = json.loads(line)
     except ValueError:

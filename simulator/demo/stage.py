@@ -140,9 +140,6 @@ def _patient(item: dict[str, Any]) -> dict[str, Any]:
 def _agent(
     plane: ControlPlane, node: SimulatedNode, folder: Path, progress: Progress
 ) -> Iterator[DemoProgram]:
-    """
-    Start the node's agent, with the rights of its ServiceAccount and a token of this node.
-    """
     token = plane.service_account_token(names.SYSTEM_NAMESPACE, AGENT, node=node.name)
     config = plane.token_kubeconfig(AGENT, token)
     with progress.step("starting the node's agent"):
@@ -152,9 +149,6 @@ def _agent(
 
 
 def _node_environment(node: SimulatedNode) -> dict[str, str]:
-    """
-    Return what a program needs to take this machine for the node.
-    """
     return sees_cards(node.state.path) | {
         "PATH": os.environ["PATH"],
         "GPUFENCE_NODE": node.name,
@@ -210,8 +204,8 @@ def _manifests(*parts: str) -> list[dict[str, Any]]:
     """
     Return the objects of parts of the installation that mean something without containers.
     """
-    found = [item for part in parts for item in _of_part(part)]
-    return [item for item in found if item["kind"] not in _LEFT_OUT]
+    items = [item for part in parts for item in _of_part(part)]
+    return [item for item in items if item["kind"] not in _LEFT_OUT]
 
 
 def _of_part(part: str) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def _unfenced(stage: Stage, say: Narrator) -> None:
     say.kubectl("create", "namespace", "wild")
     wait_for(lambda: stage.takes_pods("wild"), "pods can be made in the namespace")
     say.kubectl("apply", "-n", "wild", "-f", "-", stdin=MANIFEST)
-    pod = wait_for(lambda: _running(stage, "wild"), "the pod runs")
+    pod = wait_for(lambda: running_pod(stage, "wild", "trainer"), "the pod runs")
     say.expect(
         not any(key.startswith(names.PREFIX) for key in annotations_of(pod)),
         "the pod is as its author wrote it: the webhook was not even called",
@@ -76,7 +76,7 @@ def _opt_in(stage: Stage, say: Narrator) -> None:
 def _rewritten(stage: Stage, say: Narrator) -> None:
     say.chapter("3. The same pod again")
     say.kubectl("apply", "-n", "vision", "-f", "-", stdin=MANIFEST, quiet=True)
-    pod = wait_for(lambda: _running(stage, "vision"), "the pod runs")
+    pod = wait_for(lambda: running_pod(stage, "vision", "trainer"), "the pod runs")
     annotations = annotations_of(pod)
     say.expect(names.PLAN in annotations, "the webhook rewrote it on the way in")
     say.tell("What changed, for a person:")
@@ -123,15 +123,18 @@ def jsonpath(key: str) -> str:
     return "jsonpath={.metadata.annotations." + key.replace(".", r"\.") + r'}{"\n"}'
 
 
-def _running(stage: Stage, namespace: str) -> dict[str, Any]:
-    text = stage.plane.kubectl("get", "pod", "-n", namespace, "trainer", "-o", "json").stdout
+def running_pod(stage: Stage, namespace: str, name: str) -> dict[str, Any]:
+    """
+    Return a pod once it runs.
+    """
+    text = stage.plane.kubectl("get", "pod", "-n", namespace, name, "-o", "json").stdout
     pod: dict[str, Any] = json.loads(text)
     return pod if pod["status"].get("phase") == "Running" else {}
 
 
 def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = pod["metadata"].get("annotations", {})
-    return found
+    annotations: dict[str, str] = pod["metadata"].get("annotations", {})
+    return annotations
 
 
 def _held(stage: Stage, namespace: str) -> int:
@@ -152,8 +155,8 @@ def wait_for(look: Callable[[], Any], what: str) -> Any:  # noqa: ANN401 - whate
     Look until there is something to see, and return it.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := look()):
+    while not (answer := look()):
         if time.monotonic() > deadline:
             raise StoryError(f"waited {PATIENCE_SECONDS:.0f} s in vain until {what}")
         time.sleep(0.1)
-    return found
+    return answer

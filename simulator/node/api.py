@@ -26,10 +26,6 @@ def timestamp(form: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
 
 
 class NodeApi:
-    """
-    One node's way to its pods.
-    """
-
     def __init__(self, client: Client) -> None:
         self._client = client
 

@@ -133,9 +133,6 @@ def command_line(container: NodeContainer, variables: Mapping[str, str]) -> tupl
 
 
 def _value(source: Object, pod: NodePod, sources: ValueSources) -> str | None:
-    """
-    Return the value of a `valueFrom`, or None where it is optional and not there.
-    """
     for key, kind in _KEYS.items():
         if key in source:
             return _key(as_object(source[key], key), kind, pod, sources)

@@ -139,9 +139,6 @@ class PodStarter:
 
 
 def check_pod(pod: NodePod) -> None:
-    """
-    Raise RefusedPodError for a pod of which anything can never run here.
-    """
     if pod.unsupported:
         raise RefusedPodError(
             f"{' and '.join(pod.unsupported)}: not simulated; try a node of"
@@ -153,9 +150,6 @@ def check_pod(pod: NodePod) -> None:
 
 
 def workload_arguments(container: NodeContainer, words: Sequence[str]) -> tuple[str, ...]:
-    """
-    Return the workload's arguments; raises RefusedPodError for any other program.
-    """
     if not container.command and _is_workload(container.image):
         return tuple(words)
     if words and _PYTHON.fullmatch(words[0]) and tuple(words[1 : len(MODULE) + 1]) == MODULE:

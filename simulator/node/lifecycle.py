@@ -43,10 +43,6 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """
-    The process has ended.
-    """
-
     container_id: str
     started_at: str
     finished_at: str
@@ -122,9 +118,6 @@ class Steps:
 
 
 def fresh(pod: NodePod) -> dict[str, ContainerRecord]:
-    """
-    Return the records of a pod of which nothing has been started.
-    """
     return {container.name: ContainerRecord(Waiting(CREATING)) for container in pod.containers}
 
 

@@ -41,9 +41,6 @@ class GpuMachine:
 
     @property
     def whole_cards(self) -> tuple[Card, ...]:
-        """
-        The cards that can be shared: neither MIG instances nor cut into such.
-        """
         cut = {card.mig.parent for card in self.cards if card.mig}
         return tuple(card for card in self.cards if card.mig is None and card.uuid not in cut)
 
@@ -88,9 +85,6 @@ def cards_of(state: State) -> tuple[Card, ...]:
 
 
 def gpu_capacity(machine: GpuMachine) -> dict[str, str]:
-    """
-    Return the extended resources that gpushare's device plugin offers.
-    """
     count = len(machine.whole_cards)
     if not count:
         return {}

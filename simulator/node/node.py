@@ -109,9 +109,6 @@ class SimulatedNode:
 
     @property
     def proc_root(self) -> Path:
-        """
-        What an agent takes for the /proc of this node.
-        """
         return self._proc.folder
 
     def pids(self, namespace: str, name: str) -> list[int]:
@@ -122,9 +119,6 @@ class SimulatedNode:
         return sorted(pid for pid, line in self._pods.cgroups().items() if line in mine)
 
     def log(self, namespace: str, name: str, container: str) -> str:
-        """
-        Return what the newest run of a container has written.
-        """
         run = self._pods.find(f"{namespace}/{name}")
         if run is None:
             raise SetupError(f"pod {namespace}/{name} is not on node {self.name}")

@@ -68,11 +68,11 @@ class Pods:
         self._runs: dict[str, PodRun] = {}
         self._placements: dict[str, Placement] = {}
 
-    def take(self, news: PodChange) -> None:
+    def take(self, update: PodChange) -> None:
         """
         Take a list of all pods, or one change.
         """
-        change, pods = news
+        change, pods = update
         now = time.monotonic()
         if change is None:
             listed = {pod.uid for pod in pods}
@@ -124,9 +124,6 @@ class Pods:
         return min(runs, key=lambda run: run.is_finished, default=None)
 
     def cgroups(self) -> Mapping[int, str]:
-        """
-        Return the cgroup line of every process of every pod, by PID.
-        """
         lines: dict[int, str] = {}
         for run in list(self._runs.values()):
             lines |= run.lines

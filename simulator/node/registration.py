@@ -31,9 +31,6 @@ STOPPED = ("False", "SimulatorStopped", "the simulator of this node was stopped"
 
 
 def node_object(machine: GpuMachine) -> JsonObject:
-    """
-    Build the whole Node.
-    """
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -40,10 +40,6 @@ _SHUT_DOWN = PodFailure("Terminated", "Pod was terminated in response to imminen
 
 
 class StatusReports(Protocol):
-    """
-    Where a pod's status goes.
-    """
-
     def report(self, pod: NodePod, status: dict[str, object]) -> None: ...
 
     def remove(self, pod: NodePod) -> None: ...

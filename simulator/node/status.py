@@ -63,9 +63,6 @@ def pod_status(
 
 
 def failed_status(failure: PodFailure, started_at: str) -> dict[str, object]:
-    """
-    Build the status of a pod that is refused before anything of it was started.
-    """
     return {
         "phase": "Failed",
         "reason": failure.reason,

@@ -80,8 +80,8 @@ def relocate(text: str, places: Mapping[str, str]) -> str:
     """
     if not places:
         return text
-    known = "|".join(re.escape(path) for path in sorted(places, key=len, reverse=True))
-    path = re.compile(rf"(^|(?<={_BOUNDARY}))({known})(?=$|/|{_BOUNDARY})")
+    alternatives = "|".join(re.escape(path) for path in sorted(places, key=len, reverse=True))
+    path = re.compile(rf"(^|(?<={_BOUNDARY}))({alternatives})(?=$|/|{_BOUNDARY})")
     return path.sub(lambda match: places[match[2]], text)
 
 
@@ -124,9 +124,6 @@ class Volumes:
         return {**around, **places}
 
     def _lay(self, mount: VolumeMount, place: Path) -> bool:
-        """
-        Lay out one mount; return whether it is a single file.
-        """
         volume = self._folder / mount.volume
         source = volume / mount.sub_path
         if not source.resolve().is_relative_to(volume.resolve()):

@@ -90,8 +90,8 @@ def find_variant(name: str) -> Variant:
     for variant in VARIANTS:
         if variant.name == name:
             return variant
-    known = ", ".join(variant.name for variant in VARIANTS)
-    raise InvalidError(Problem("variant", name, "is not known", f"use one of {known}"))
+    choices = ", ".join(variant.name for variant in VARIANTS)
+    raise InvalidError(Problem("variant", name, "is not known", f"use one of {choices}"))
 
 
 def library_path(variant: str = CURRENT, *, cache: Path | None = None) -> Path:

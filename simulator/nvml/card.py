@@ -68,9 +68,6 @@ class SimulatedCard:
 
     @property
     def extra(self) -> int:
-        """
-        Memory in use that no process is charged with, such as page tables.
-        """
         return self._layout.extra
 
     @extra.setter

@@ -73,8 +73,8 @@ def _find(key: str) -> Model:
     for model in MODELS:
         if model.key.upper() == wanted:
             return model
-    known = ", ".join(model.key for model in MODELS)
-    raise InvalidError(Problem(FIELD, key, "is no known card", f"use one of {known}"))
+    choices = ", ".join(model.key for model in MODELS)
+    raise InvalidError(Problem(FIELD, key, "is no known card", f"use one of {choices}"))
 
 
 def model_named(name: str) -> Model:
@@ -85,9 +85,6 @@ def model_named(name: str) -> Model:
 
 
 def fill(target: layout.StateLayout, cards: Sequence[Blueprint], seed: str) -> None:
-    """
-    Write the cards into a fresh state. The same seed and cards give the same UUIDs.
-    """
     target.card_count = len(cards)
     for place, blueprint in enumerate(cards):
         target.order[place] = place

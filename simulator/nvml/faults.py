@@ -77,9 +77,6 @@ class Fault:
         after: int = 0,
         times: int = 0,
     ) -> Fault:
-        """
-        Let calls end with this code instead of doing anything.
-        """
         return cls(FaultAction.RETURN, function, card, int(code), after, times)
 
     @classmethod

@@ -160,9 +160,9 @@ class StateFile:
         """
         try:
             status = path.stat()
-            known = cls._open.get((status.st_dev, status.st_ino))
-            if known is not None:
-                return known
+            existing = cls._open.get((status.st_dev, status.st_ino))
+            if existing is not None:
+                return existing
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise StateFileError(f"{path}: {error.strerror}; {REMEDY}") from error

@@ -102,7 +102,7 @@ def span(name: str) -> tuple[int, int]:
         return place, place
     if family(name) != name and name in FUNCTIONS:
         return FUNCTIONS.index(name), FUNCTIONS.index(name)
-    places = [place for place, known in enumerate(FUNCTIONS) if family(known) == name]
+    places = [place for place, function in enumerate(FUNCTIONS) if family(function) == name]
     if not places:
         raise _unknown(name)
     return places[0], places[-1]

@@ -52,9 +52,9 @@ class Geometry:
         for profile in self.profiles:
             if profile.name == name:
                 return profile
-        known = ", ".join(profile.name for profile in self.profiles)
+        choices = ", ".join(profile.name for profile in self.profiles)
         raise InvalidError(
-            Problem(field, name, "is no MIG profile of this card", f"use one of {known}")
+            Problem(field, name, "is no MIG profile of this card", f"use one of {choices}")
         )
 
 

@@ -106,9 +106,6 @@ class Holding:
         self.resize(self.memory + delta)
 
     def work(self, sm: int, *, bandwidth: int = 0, encoder: int = 0, decoder: int = 0) -> None:
-        """
-        Say how busy the process keeps the card, in percent.
-        """
         record = self._record
         record.sm, record.bandwidth = sm, bandwidth
         record.encoder, record.decoder = encoder, decoder
@@ -118,10 +115,6 @@ class Holding:
 
 
 class ProcessLedger:
-    """
-    The process records of one state file.
-    """
-
     def __init__(self, file: StateFile) -> None:
         self._file = file
         self.locks = file.locks

@@ -55,9 +55,6 @@ class State:
 
     @property
     def cards(self) -> tuple[SimulatedCard, ...]:
-        """
-        The cards by their place in the state, which never changes.
-        """
         return tuple(
             SimulatedCard(self._file, place) for place in range(self._file.layout.card_count)
         )
@@ -82,11 +79,11 @@ class State:
         """
         Find a card or a MIG instance by index (`0`), index and instance (`0:1`) or UUID.
         """
-        for found, place in self._names():
-            if found == name:
+        for label, place in self._names():
+            if label == name:
                 return place
-        known = ", ".join(found for found, _ in self._names())
-        raise InvalidError(Problem("card", name, "is not there", f"use one of {known}"))
+        choices = ", ".join(label for label, _ in self._names())
+        raise InvalidError(Problem("card", name, "is not there", f"use one of {choices}"))
 
     def _names(self) -> Iterator[tuple[str, CardPlace]]:
         for index, place in enumerate(self.indices):

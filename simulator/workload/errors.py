@@ -46,10 +46,6 @@ class FrameworkError(WorkloadError):
 
 
 class StoppedError(Exception):
-    """
-    Raised between two steps when SIGTERM or SIGINT arrived.
-    """
-
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"stopped by signal {signal_number}")
         self.code = SIGNAL_EXIT + signal_number

@@ -131,9 +131,9 @@ class _Words:
         return self._words[self._place] if self._place < len(self._words) else None
 
     def skip(self, word: str) -> bool:
-        found = self.peek() == word
-        self._place += found
-        return found
+        matches = self.peek() == word
+        self._place += matches
+        return matches
 
     def rest(self) -> str:
         return " ".join(self._words[self._place :]).replace(" %", "%")
@@ -178,8 +178,8 @@ class _Words:
             raise self._error(word, "is out of place", expected)
 
     def unknown(self, word: str) -> InvalidError:
-        known = ", ".join(["after", *_ACTIONS])
-        return self._error(word, "is no action", f"use one of {known}")
+        choices = ", ".join(["after", *_ACTIONS])
+        return self._error(word, "is no action", f"use one of {choices}")
 
     def _error(self, word: str, reason: str, expected: str) -> InvalidError:
         return InvalidError(Problem(self._field, word, reason, expected))

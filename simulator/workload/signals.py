@@ -26,10 +26,6 @@ STEP_SECONDS = 0.01
 
 
 class WorkloadClock(Protocol):
-    """
-    Lets time pass.
-    """
-
     def pause(self, seconds: float | None) -> None:
         """
         Wait so long or, with None, for ever; raises StoppedError when the process shall end.
@@ -75,9 +71,6 @@ class Workers:
         self._pids: list[int] = []
 
     def fork(self, count: int) -> bool:
-        """
-        Start workers; returns True in each of them and False in the process that started them.
-        """
         parent = os.getpid()
         for _ in range(count):
             sys.stdout.flush()
@@ -90,9 +83,6 @@ class Workers:
         return False
 
     def reap(self) -> None:
-        """
-        Note which workers have ended, and how.
-        """
         for pid in list(self._pids):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:

@@ -53,9 +53,6 @@ class ImageArchives:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """
-        Use our part of the user's cache, and buildah.
-        """
         folder = cache_folder(environment) / "images"
         return cls(folder, Buildah(folder / STORE, environment))
 
@@ -154,5 +151,5 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise ImageError(f"no {path}; images are built from a checkout of gpufence's sources")
     return sorted(
-        found for found in path.rglob("*") if found.is_file() and "__pycache__" not in found.parts
+        file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts
     )

@@ -123,9 +123,6 @@ class ContainerRuntime:
         return process
 
     def load(self, images: Sequence[Path]) -> None:
-        """
-        Begin to read archives of images.
-        """
         layers = snapshotter(overlay=self._overlay)
         command = [*CTR, "images", "import", "--snapshotter", layers, "-"]
         with self._log.open("wb") as log:

@@ -36,10 +36,10 @@ class LastResort:
         self._send = send
 
     def __call__(self, verdict: Verdict) -> ActResult:
-        found = () if verdict.use is None else verdict.use.processes
+        processes = () if verdict.use is None else verdict.use.processes
         killed: list[int] = []
         trouble: list[str] = []
-        for process in found:
+        for process in processes:
             try:
                 if self._kill(process, verdict.pod.uid):
                     killed.append(process.pid)
@@ -53,7 +53,7 @@ class LastResort:
 
     def _kill(self, process: ProcessUse, pod_uid: str) -> bool:
         """
-        Tell whether the signal was sent; a process that is gone or somebody else's gets none.
+        Return whether the signal was sent; a process that is gone or somebody else's gets none.
         """
         if process.occupant is None or not process.confirmed or process.pod_uid != pod_uid:
             return False

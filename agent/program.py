@@ -13,7 +13,6 @@ from http import HTTPStatus
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from agent.alone import NoCluster
 from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.health import trouble_of_container, trouble_of_loop
@@ -21,6 +20,8 @@ from agent.kill import LastResort
 from agent.loop import Loop, Ports, Rules, TickThread, Worker
 from agent.loop.worker import MOST_THREADS
 from agent.metrics import page
+from agent.model.decision import ActResult, Answer
+from agent.model.pod import pods_on_node
 from agent.model.state import About
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
@@ -44,8 +45,12 @@ from service.status_server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from agent.events import EventCreate, EventPatch
+    from agent.model.decision import Verdict
+    from agent.model.pod import PodsOnNode
+    from gpufence.cards import NodeCards
     from kube import ClientSettings
 
 _STEP_SECONDS = 0.5
@@ -70,13 +75,13 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
         cluster = NoCluster() if settings.cluster == "none" else _cluster(settings, access)
         program = Program(settings, cluster)
         server = StatusServer(listener, program.pages)
-        with _told_to_end() as told:
+        with _end_signals() as signals:
             program.start()
             undo.callback(program.stop)
             server.start()
             undo.callback(server.close)
             _log.info("serving", extra={"fields": {"statusListen": server.address}})
-            _log.info("%s: ending", _first(told))
+            _log.info("%s: ending", _first(signals))
     _log.info("ended")
 
 
@@ -139,7 +144,7 @@ class Program:
 
     def trouble(self) -> str:
         """
-        Say what only a restart would cure.
+        Return what only a restart would cure.
         """
         interval = self._settings.policy.interval_seconds
         hangs = trouble_of_loop(self._ticker.silence_seconds, interval)
@@ -154,8 +159,8 @@ class Program:
         return page(self._loop.state, self._now(), boottime())
 
     def _snapshot(self) -> str:
-        said = snapshot_of(self._loop.state, self._now(), boottime(), timestamp())
-        return write_snapshot(said) + "\n"
+        rows = snapshot_of(self._loop.state, self._now(), boottime(), timestamp())
+        return write_snapshot(rows) + "\n"
 
     def _now(self) -> About:
         cluster = self._cluster
@@ -183,31 +188,54 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[SimpleQueue[str]]:
+def _end_signals() -> Iterator[SimpleQueue[str]]:
     """
     Queue the names of SIGTERM and SIGINT as they come; a second one does what it did before.
     """
     # A handler runs in the middle of anything: an Event's lock may be held by the very code that it
     # interrupts, whereas this queue may be put into at any time.
-    told: SimpleQueue[str] = SimpleQueue()
+    signals: SimpleQueue[str] = SimpleQueue()
 
     def end(number: int, _frame: object) -> None:
-        told.put(signal.Signals(number).name)
+        signals.put(signal.Signals(number).name)
         signal.signal(number, before[signal.Signals(number)])
 
     ways = (signal.SIGTERM, signal.SIGINT)
     before = {way: signal.signal(way, end) for way in ways}
     try:
-        yield told
+        yield signals
     finally:
         for way, handler in before.items():
             signal.signal(way, handler)
 
 
-def _first(told: SimpleQueue[str]) -> str:
+def _first(signals: SimpleQueue[str]) -> str:
     """
     Wait, in steps: a signal that another thread was given does not wake an endless wait.
     """
     while True:
         with suppress(Empty):
-            return told.get(timeout=_STEP_SECONDS)
+            return signals.get(timeout=_STEP_SECONDS)
+
+
+class NoCluster:
+    """
+    The agent without a cluster knows no pods, hence everybody's memory is nobody's: it measures and
+    shows, and there is nobody to act on.
+    """
+
+    def __init__(self) -> None:
+        self._pods = pods_on_node((), fresh=False)
+
+    def pods(self) -> PodsOnNode:
+        return self._pods
+
+    def publish(self, cards: NodeCards) -> None:
+        del cards
+
+    def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
+        del writes
+
+    def carry_out(self, verdict: Verdict) -> ActResult:
+        del verdict
+        return ActResult(Answer.FAILED, detail="there is no cluster")

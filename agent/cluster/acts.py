@@ -102,7 +102,7 @@ class Acts:
         self, verdict: Verdict, clients: Clients, deadline: _Deadline
     ) -> PodOnNode | ActResult:
         """
-        Read the pod as it is now. What the watches last said may be a minute old.
+        Read the pod as it is now. What the watches last heard may be a minute old.
         """
         raw = self._find(verdict.pod, clients, deadline)
         if isinstance(raw, ActResult):
@@ -131,20 +131,20 @@ class Acts:
             query = {"fieldSelector": f"metadata.name={pod.name},spec.nodeName={node}"}
             listed = clients.acting.get(path, query, timeout_seconds=deadline.seconds())
             items = listed.get("items") or []
-        found = [filter_pod(item) for item in items]
-        if not found:
+        pods = [filter_pod(item) for item in items]
+        if not pods:
             return ActResult(Answer.GONE, detail="the pod is gone")
-        uid, raw = found[0]
+        uid, raw = pods[0]
         if uid != pod.uid:
             return ActResult(Answer.REPLACED, detail=f"another pod has its name, with UID {uid}")
         return raw
 
     def _namespace(self, namespace: str, client: Client, deadline: _Deadline) -> NamespaceTexts:
         try:
-            found = client.get(core("namespaces", namespace), timeout_seconds=deadline.seconds())
+            raw = client.get(core("namespaces", namespace), timeout_seconds=deadline.seconds())
         except NotFoundError:
             return NO_TEXTS
-        return filter_namespace(found)[1]
+        return filter_namespace(raw)[1]
 
     def _highest(self, client: Client, deadline: _Deadline) -> Mode:
         path = core(

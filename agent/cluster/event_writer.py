@@ -196,7 +196,7 @@ class EventWriter:
                     timeout_seconds=self._settings.request_seconds,
                 )
             except NotFoundError:
-                pass  # it has expired: told anew, with the count that it has reached
+                pass  # it has expired: written anew, with the count that it has reached
             else:
                 self._known.move_to_end(item.serial)
                 return

@@ -87,10 +87,10 @@ def _rights(acting: Client, settings: ClusterSettings) -> Iterator[Finding]:
 
 def _node(acting: Client, query: dict[str, str], node: str) -> Finding:
     try:
-        found = acting.get(core("nodes"), query).get("items")
+        nodes = acting.get(core("nodes"), query).get("items")
     except KubeError as error:
         return wrong("Node", str(error), REMEDY)
-    if not found:
+    if not nodes:
         return wrong(
             "Node", f"there is no Node {node}", "set GPUFENCE_NODE to the name kubectl shows"
         )

@@ -36,14 +36,14 @@ _START_SLACK_SECONDS = 2.0
 def check_pid_namespace(own: str = "/proc/self/ns/pid") -> Finding:
     subject = "PID namespace"
     try:
-        found = os.readlink(own)  # noqa: PTH115 - the text of the link is the answer
+        namespace = os.readlink(own)  # noqa: PTH115 - the text of the link is the answer
     except OSError as error:
         return look(subject, f"{own} cannot be read: {error.strerror}", "mount /proc")
-    if found == INITIAL_PID_NAMESPACE:
+    if namespace == INITIAL_PID_NAMESPACE:
         return ok(subject, "the host's")
     return wrong(
         subject,
-        f"{found} is not the host's: drivers name processes by PIDs that mean nothing here",
+        f"{namespace} is not the host's: drivers name processes by PIDs that mean nothing here",
         "set hostPID: true in the agent's pod; in a node that is itself a container (kind, k3d) "
         "this cannot be had, and drivers from 535 on may hide processes there",
     )
@@ -124,8 +124,8 @@ def _capabilities(status: str) -> int:
         lines = Path(status).read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return 0
-    found = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
-    return int(found, 16)
+    mask = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
+    return int(mask, 16)
 
 
 def _sample(proc: str) -> str:
@@ -141,11 +141,8 @@ def check_cards(cards: Cards, settings: SamplerSettings, processes: Processes) -
     Look at the cards once; `processes` knows who lives.
     """
     sample = first_sample(cards, settings)
-    found = [_nvml(sample)]
-    for item in sample.cards:
-        if item.memory is not None or item.processes is not None:
-            found += _card(item, processes)
-    return found
+    readable = (item for item in sample.cards if item.memory is not None or item.processes)
+    return [_nvml(sample), *(_card(item, processes) for item in readable)]
 
 
 def _nvml(sample: Sample) -> Finding:
@@ -154,40 +151,30 @@ def _nvml(sample: Sample) -> Finding:
     return ok("NVML", f"driver {sample.driver}, cards: {len(sample.cards)}")
 
 
-def _card(item: CardSample, processes: Processes) -> list[Finding]:
+def _card(item: CardSample, processes: Processes) -> Finding:
     subject = f"card {item.card.index}"
     if item.trouble or item.processes is None:
         trouble = item.trouble.text or "its processes cannot be listed"
-        return [wrong(subject, trouble, "nobody on it is evicted; see nvidia-smi on the node")]
+        return wrong(subject, trouble, "nobody on it is evicted; see nvidia-smi on the node")
     listed = item.processes.processes
     pids = [process.pid for process in listed]
-    living = processes.occupants(pids)
     text = f"{item.card.model}, {len(pids)} process{'' if len(pids) == 1 else 'es'}"
-    found = []
-    if pids and not living:
-        found.append(
-            wrong(
-                subject,
-                f"{text}, none of which is alive under these PIDs",
-                "set hostPID: true, and GPUFENCE_PROC to the host's /proc",
-            )
+    if pids and not processes.occupants(pids):
+        return wrong(
+            subject,
+            f"{text}, none of which is alive under these PIDs",
+            "set hostPID: true, and GPUFENCE_PROC to the host's /proc",
         )
-    elif any(process.used_bytes is None for process in listed):
-        found.append(
-            look(
-                subject,
-                f"{text}, of which the driver does not say how much they hold",
-                "pods on it are shown, never evicted",
-            )
+    if any(process.used_bytes is None for process in listed):
+        return look(
+            subject,
+            f"{text}, of which the driver does not say how much they hold",
+            "pods on it are shown, never evicted",
         )
-    elif item.mps:
-        found.append(
-            look(
-                subject,
-                f"{text}, shared by MPS: nobody can tell its clients' memory apart",
-                "pods on it are reported, never evicted; MPS has limits of its own",
-            )
+    if item.mps:
+        return look(
+            subject,
+            f"{text}, shared by MPS: nobody can tell its clients' memory apart",
+            "pods on it are reported, never evicted; MPS has limits of its own",
         )
-    else:
-        found.append(ok(subject, text))
-    return found
+    return ok(subject, text)

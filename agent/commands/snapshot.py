@@ -113,10 +113,10 @@ def _pods(
         if owner is not None and owner.container_id is not None:
             uid = owner.pod_uid or ""
             containers.setdefault(uid, {})[owner.container_id] = owner.container_id[:_SHORT_ID]
-    for uid, held in containers.items():
+    for uid, ids in containers.items():
         namespace, name = known.get(uid, ("", ""))
         yield PodOnNode(
-            uid=uid or "own-pod", namespace=namespace, name=name, mode=None, containers=held
+            uid=uid or "own-pod", namespace=namespace, name=name, mode=None, containers=ids
         )
 
 
@@ -161,16 +161,17 @@ def _cards(shown: Snapshot) -> Iterator[tuple[str, ...]]:
 
 def _processes(shown: Snapshot) -> str:
     index = {row.uuid: row.index for row in shown.cards}
-    found = [row for pod in shown.pods for row in _of_pod(pod, index)]
+    processes = [row for pod in shown.pods for row in _of_pod(pod, index)]
     for nobody in shown.nobody:
         process = nobody.process
         used = process.used_bytes
         whose = ("-", "no pod", "-", process.command or UNKNOWN)
-        found.append((index[nobody.card], process.pid, used, whose))
-    if not found:
+        processes.append((index[nobody.card], process.pid, used, whose))
+    if not processes:
         return "No process holds memory of a card.\n"
     rows = [
-        (str(card), str(pid), mebibytes(used), *whose) for card, pid, used, whose in sorted(found)
+        (str(card), str(pid), mebibytes(used), *whose)
+        for card, pid, used, whose in sorted(processes)
     ]
     return table(_PROCESS_HEAD, rows, right=(1, 2))
 

@@ -68,7 +68,7 @@ def card_readings(looks: Mapping[int, Looked | Trouble], known: Mapping[str, Car
     settled = {look.card.uuid for _, look in seen if not look.gaps}
     items = [(index, look, item) for index, look in seen for item in _items(look)]
     described = [(_card(index, look, item, known), index, item) for index, look, item in items]
-    found = {
+    named = {
         card.uuid: CardReading(card, _memory(item), there=True, trouble=_trouble(item))
         for card, _, item in described
         if card is not None
@@ -76,11 +76,11 @@ def card_readings(looks: Mapping[int, Looked | Trouble], known: Mapping[str, Car
     missing = tuple(
         CardReading(card, None, there=False, trouble=_reason(card, troubles))
         for uuid, card in known.items()
-        if uuid not in found and troubles and not _was_cut(card, settled)
+        if uuid not in named and troubles and not _was_cut(card, settled)
     )
-    places = {uuid: place for place, uuid in enumerate(dict.fromkeys((*known, *found)))}
+    places = {uuid: place for place, uuid in enumerate(dict.fromkeys((*known, *named)))}
     cards = sorted(
-        (*found.values(), *missing),
+        (*named.values(), *missing),
         key=lambda reading: (reading.card.index, places[reading.card.uuid]),
     )
     accounted = {reading.card.index for reading in missing}

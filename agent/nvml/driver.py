@@ -1,5 +1,5 @@
 """
-The one place that knows pynvml: asks NVML and turns what it says into answers.
+The one place that knows pynvml: asks NVML and turns its replies into answers.
 
 No handle outlives a question: cards are found by index or UUID each time, since a handle kept over
 a reset or a new MIG layout may mean something else. Nothing here raises for what NVML does.

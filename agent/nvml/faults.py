@@ -117,14 +117,14 @@ _OTHER: Final = ("the driver fails", "look in the kernel's log for Xid messages"
 
 def ends_session(failure: NvmlFailure) -> bool:
     """
-    Tell whether nothing more can be had from this child: only a new process loads a new library.
+    Return whether nothing more can be had from this child: only a new process loads a new library.
     """
     return failure.code in _ENDING
 
 
 def lasts(failure: NvmlFailure) -> bool:
     """
-    Tell whether asking again at once is in vain.
+    Return whether asking again at once is in vain.
     """
     return failure.code in _LASTING
 

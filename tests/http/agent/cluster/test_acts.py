@@ -43,42 +43,6 @@ def carry_out(server: ApiServer, action: Action = Action.EVICT, **more: Any) -> 
         return agent.carry_out(verdict(action))
 
 
-def test_what_an_eviction_says(server: ApiServer) -> None:
-    """
-    An eviction names the pod's UID, the grace, and for audit logs who asks and why.
-    """
-    server.on(EVICTION, SUCCESS)
-    result = carry_out(server)
-    (seen,) = server.seen(EVICTION)
-    metadata = {
-        "namespace": "team-a",
-        "name": "train-1",
-        "annotations": {"reason": "GPUMemoryEvicted", "requested-by": "gpufence-agent"},
-    }
-
-    assert ActResult(Answer.ACCEPTED) == result
-    assert {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": metadata,
-        "deleteOptions": OPTIONS,
-    } == seen.json
-    assert {} == seen.query
-
-
-def test_what_becomes_of_a_job(server: ApiServer) -> None:
-    """
-    A Job's pod is asked for as an eviction that changes nothing, and then deleted.
-    """
-    server.on(EVICTION, SUCCESS)
-    server.on(DELETION, SUCCESS)
-    result = carry_out(server, Action.EVICT_JOB)
-
-    assert Answer.ACCEPTED is result.answer
-    assert {"dryRun": "All"} == server.seen(EVICTION)[0].query
-    assert {"apiVersion": "v1", "kind": "DeleteOptions", **OPTIONS} == server.seen(DELETION)[0].json
-
-
 def test_who_asks_what(server: ApiServer) -> None:
     """
     The node asks about pods, the agent itself about words.

@@ -22,13 +22,11 @@ from tests.http.agent.cluster.builders import (
     POLICIES,
     QUICK,
     agent_of,
-    by_user,
     listing,
     pod,
     policy,
     refusal,
     settings,
-    this_node,
     wait_for,
 )
 from tests.support.api_server import cut, reply
@@ -39,30 +37,6 @@ if TYPE_CHECKING:
     from tests.support.api_server import ApiServer
 
 FORBIDDEN = refusal(403, "Forbidden")
-
-
-def test_older_kubernetes(server: ApiServer) -> None:
-    """
-    Where the node's identity is refused but the own one may list pods, that one acts.
-    """
-    for path, item in ((PODS, pod()), (NODES, this_node())):
-        server.on(f"GET {path}", by_user(FORBIDDEN, listing(item)))
-    with agent_of(server, impersonation=Impersonation.AUTO) as agent:
-        identity = agent.status().identity
-
-    assert Identity.PLAIN is identity
-    assert all("impersonate-user" not in seen.headers for seen in server.seen(f"WATCH {PODS}"))
-
-
-def test_newer_kubernetes(server: ApiServer) -> None:
-    """
-    Where the node's identity may list pods, it acts, whatever the own one may.
-    """
-    with agent_of(server, impersonation=Impersonation.AUTO) as agent:
-        identity = agent.status().identity
-
-    assert Identity.IMPERSONATING is identity
-    assert "system:node:node-1" == server.seen(f"WATCH {PODS}")[0].headers["impersonate-user"]
 
 
 def test_trouble_is_no_refusal(server: ApiServer) -> None:
@@ -104,20 +78,6 @@ def test_everything_must_have_been_read(server: ApiServer, path: str) -> None:
         wait_for(lambda: agent.pods().fresh, agent)
 
     assert not before.fresh
-
-
-def test_no_kill_switch(server: ApiServer) -> None:
-    """
-    Without the kill switch nobody is evicted.
-    """
-    server.on(f"GET {POLICIES}", listing())
-    with agent_of(server) as agent:
-        agent.publish(CARDS)
-        modes = {item.mode for item in agent.pods().by_uid.values()}
-        highest = agent.status().highest
-
-    assert Mode.CAP is highest
-    assert {Mode.CAP} == modes
 
 
 def test_a_kill_switch_that_cannot_be_read_any_more(server: ApiServer) -> None:

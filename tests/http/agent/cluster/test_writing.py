@@ -25,7 +25,7 @@ from tests.http.agent.cluster.builders import (
     this_node,
     wait_for,
 )
-from tests.support.api_server import cut, hang, reply, watch
+from tests.support.api_server import cut, hang, reply
 
 if TYPE_CHECKING:
     from tests.support.api_server import ApiServer
@@ -213,18 +213,6 @@ def test_the_node_is_told_until_it_says_so(server: ApiServer) -> None:
     assert [CARDS_KEY] == list(body(server, PATCHED)["metadata"]["annotations"])
 
 
-def test_the_node_says_so_already(server: ApiServer) -> None:
-    """
-    Nothing is written where the Node says the same.
-    """
-    server.on(f"GET {NODES}", listing(telling_node()))
-    with agent_of(server) as agent:
-        agent.publish(CARDS)
-        wait_for(lambda: agent.status().published, agent)
-
-    assert [] == server.seen(PATCHED)
-
-
 def test_cards_before_the_node(server: ApiServer) -> None:
     """
     Nothing is written before the Node is known.
@@ -237,18 +225,3 @@ def test_cards_before_the_node(server: ApiServer) -> None:
 
     assert 1 == len(server.seen(PATCHED))
     assert 3 == len(server.seen(f"GET {NODES}"))
-
-
-def test_news_of_the_node(server: ApiServer) -> None:
-    """
-    A Node whose annotation goes away is told again.
-    """
-    gone = {"type": "MODIFIED", "object": this_node()}
-    server.on(PATCHED, reply(telling_node()))
-    server.on(f"WATCH {NODES}", watch(gone, then="hang"))
-    server.on(f"GET {NODES}", listing(telling_node()))
-    with agent_of(server) as agent:
-        server.wait_for(f"WATCH {NODES}", 1)
-        agent.publish(CARDS)
-        server.wait_for(PATCHED, 1)
-        wait_for(lambda: agent.status().published, agent)

@@ -9,8 +9,9 @@ out of the patch, and so out of danger.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from gpufence import names
 from gpufence.shape import escape_pointer
 
 if TYPE_CHECKING:
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
 
 Path: TypeAlias = tuple[str | int, ...]
+"""Fields of Kubernetes and positions: nothing that a pointer has to escape."""
+
 Operation: TypeAlias = dict[str, object]
+
+_MOST_SLOTS = 64
+_TOKENS = {
+    key: escape_pointer(key)
+    for key in (*names.WRITTEN_KEYS, *(f"{names.ENV_PREFIX}s{slot}" for slot in range(_MOST_SLOTS)))
+}
+"""How the keys that are written most stand in a pointer."""
 
 
 class Patch:
@@ -46,11 +56,11 @@ class Patch:
         if not isinstance(target, dict):
             self._make(path, dict(entries), dict(entries))
             return
-        prefix = f"{pointer(path)}/"
+        prefix = f"{_pointer(path)}/"
         self.operations += [
             {
                 "op": "replace" if key in target else "add",
-                "path": prefix + escape_pointer(key),
+                "path": prefix + (_TOKENS.get(key) or escape_pointer(key)),
                 "value": value,
             }
             for key, value in entries.items()
@@ -67,7 +77,7 @@ class Patch:
         if not isinstance(target, list):
             self._make(path, list(items), list(items))
             return
-        end = f"{pointer(path)}/-"
+        end = f"{_pointer(path)}/-"
         self.operations += [{"op": "add", "path": end, "value": item} for item in items]
         target += items
 
@@ -77,47 +87,41 @@ class Patch:
         """
         target = cast("dict[str | int, object]", self._copy(path))
         del target[key]
-        self.operations.append({"op": "remove", "path": pointer((*path, key))})
+        token = escape_pointer(str(key))
+        self.operations.append({"op": "remove", "path": f"{_pointer(path)}/{token}"})
 
     def look(self, path: Path) -> dict[str, object]:
         """
         Return the object at a path as it will be; it must be there, and is not to be changed.
         """
-        found: object = self.document
+        found: Any = self.document
         for key in path:
-            found = _member(found, key)
+            found = found[key]
         return cast("dict[str, object]", found)
 
     def _make(self, path: Path, value: object, copy: dict[str, object] | list[object]) -> None:
         parent = cast("dict[str, object]", self._copy(path[:-1]))
         parent[str(path[-1])] = self._copies[id(copy)] = copy
-        self.operations.append({"op": "add", "path": pointer(path), "value": value})
+        self.operations.append({"op": "add", "path": _pointer(path), "value": value})
 
     def _copy(self, path: Path) -> object:
         """
         Return our copy of what stands at a path; None where nothing does.
         """
-        found: object = self.document
+        found: Any = self.document
         for key in path:
-            child = _member(found, key)
-            if not isinstance(child, (dict, list)):
+            try:
+                child = found[key]
+            except LookupError:
                 return None
             if id(child) not in self._copies:
-                child = child.copy()
+                if not isinstance(child, (dict, list)):
+                    return None
+                child = found[key] = child.copy()
                 self._copies[id(child)] = child
-                found[key] = child  # type: ignore[index]  # what has a member is an object or list
             found = child
         return found
 
 
-def pointer(path: Path) -> str:
-    """
-    Return the JSON pointer of a path.
-    """
-    return "".join([f"/{escape_pointer(str(key))}" for key in path])
-
-
-def _member(parent: object, key: str | int) -> object:
-    if isinstance(parent, dict):
-        return parent.get(key)
-    return parent[key] if isinstance(parent, list) and isinstance(key, int) else None
+def _pointer(path: Path) -> str:
+    return "/" + "/".join(map(str, path))

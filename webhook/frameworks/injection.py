@@ -61,22 +61,22 @@ class ContainerText(NamedTuple):
     env_from: bool = False
 
 
-Source: TypeAlias = dict[str, dict[str, str]]
-"""Where the kubelet finds a variable's value when it starts the container."""
+EnvEntry: TypeAlias = dict[str, object]
+"""One variable as it stands in a container's `env`."""
 
 
 class Injection(NamedTuple):
     """
     What becomes of one container; `text` is its part of the plan as it stands on the pod.
 
-    `sources` are variables and where each finds its value: in an annotation, of which `values` are
-    the texts. `restored` are variables that an earlier pass pointed at a slot and that get their
-    own text back, or go; `argument` is to be appended where there is one.
+    `entries` are variables that read an annotation each, and `values` the texts of those.
+    `restored` are variables that an earlier pass pointed at a slot and that get their own text
+    back, or go; `argument` is to be appended where there is one.
     """
 
     plan: ContainerPlan
     text: str
-    sources: Mapping[str, Source]
+    entries: Mapping[str, EnvEntry]
     values: Mapping[str, str]
     restored: Mapping[str, str | None]
     warnings: tuple[str, ...]
@@ -136,12 +136,12 @@ def _injection(
     return Injection(
         plan=plan,
         text=write_container(plan),
-        sources=work.sources,
+        entries=work.entries,
         values=work.values,
         restored={
             env: variable.user
             for env, variable in text.variables.items()
-            if variable.points and env not in work.sources
+            if variable.points and env not in work.entries
         },
         warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
         argument=text.launch.argument if text.launch is not None and work.told else "",
@@ -164,7 +164,7 @@ class _Work:
         self.next_slot = first_slot
         self.idle = terms.injecting is Injecting.NOTHING or not terms.fenced
         self.settings: list[Setting] = []
-        self.sources: dict[str, Source] = {}
+        self.entries: dict[str, EnvEntry] = {}
         self.values: dict[str, str] = {}
         self.warnings: list[str] = []
         self.aware = False
@@ -247,7 +247,8 @@ class _Work:
         if really and not stays:
             slot = variable.slot or self._new_slot()
             key = f"{names.ENV_PREFIX}{slot}"
-            self.sources[env] = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+            source = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+            self.entries[env] = {"name": env, "valueFrom": source}
             self.values[key] = value.text
         figures = value.figures[:4] if value.figures is not None else ()
         done = value.done if really else Done.PLANNED

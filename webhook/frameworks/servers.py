@@ -71,6 +71,7 @@ FLAGS = {
 NO_SERVER = ("none", "pytorch", "tensorflow", "jax", "cupy", "paddle", "julia")
 """Other values of `gpufence.io/framework`: nothing here plans by itself."""
 
+_BY_NAME = {server.value: server for server in InferenceServer}
 _COMMANDS = re.compile(
     r"(?:^|[\s/'\"])(?:(?P<vllm>vllm\s+serve|vllm\.entrypoints)|(?P<sglang>sglang\.launch_server"
     r"|sglang\s+serve)|(?P<tf_serving>tensorflow_model_server|tf_serving_entrypoint\.sh)"
@@ -147,11 +148,7 @@ def read_launch(
     if framework in NO_SERVER:
         return None
     line = " ".join((*command, *args))
-    server = (
-        InferenceServer(framework)
-        if framework in tuple(InferenceServer)
-        else _recognised(line, image)
-    )
+    server = _BY_NAME.get(framework) or _recognised(line, image)
     if server is None:
         return None
     found = FLAGS[server].pattern.findall(line)

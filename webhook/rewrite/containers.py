@@ -9,6 +9,7 @@ writing the value itself, and every wish is held against the limit.
 from __future__ import annotations
 
 import re
+from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
@@ -32,6 +33,7 @@ WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH])
 
 _SLOT_PATH = re.compile(rf"metadata\.annotations\['{re.escape(names.ENV_PREFIX)}(.*)'\]")
 _SLOT = re.compile(r"s(0|[1-9][0-9]{0,3})")
+_name_of = methodcaller("get", "name")
 _NO_VARIABLES: dict[str, Variable] = {}
 _NO_POSITIONS: dict[str, list[int]] = {}
 
@@ -132,16 +134,16 @@ def _read(item: Object, path: Path, options: PodOptions, earlier: _EarlierPass) 
     launch = _launch(item, options)
     env_from = bool(item.get("envFrom"))
     entries = objects(item.get("env"), f"containers[{name}].env")
-    positions = _NO_POSITIONS
-    variables = _NO_VARIABLES
-    watched = [at for at, entry in enumerate(entries) if entry.get("name") in WATCHED]
-    if watched:
-        positions = {}
-        for at in watched:
-            positions.setdefault(str(entries[at].get("name")), []).append(at)
-        variables = {
-            env: _variable(env, entries[at[-1]], name, earlier) for env, at in positions.items()
-        }
+    if WATCHED.isdisjoint(map(_name_of, entries)):
+        text = ContainerText(name, _NO_VARIABLES, launch, env_from)
+        return GpuContainer(text, item, path, _NO_POSITIONS)
+    positions: dict[str, list[int]] = {}
+    for at, env in enumerate(map(_name_of, entries)):
+        if env in WATCHED:
+            positions.setdefault(env, []).append(at)
+    variables = {
+        env: _variable(env, entries[at[-1]], name, earlier) for env, at in positions.items()
+    }
     return GpuContainer(ContainerText(name, variables, launch, env_from), item, path, positions)
 
 

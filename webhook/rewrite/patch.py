@@ -15,8 +15,9 @@ from webhook.rewrite.containers import SETTABLE, slot_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from gpufence.pods import Pod
     from gpufence.shape import Object
-    from webhook.frameworks.injection import Injection, Source
+    from webhook.frameworks.injection import EnvEntry, Injection
     from webhook.operations import Patch, Path
     from webhook.policy import Toleration, WebhookPolicy
     from webhook.rewrite.containers import GpuContainer
@@ -35,18 +36,14 @@ def change_container(patch: Patch, container: GpuContainer, injection: Injection
     at: Mapping[str, int] = {}
     if container.positions:
         gone = {env for env, user in injection.restored.items() if user is None}
-        at = _without_doubles(patch, path, container.positions, injection.sources, gone)
+        at = _without_doubles(patch, path, container.positions, injection.entries, gone)
         for env, text in injection.restored.items():
             if text is not None:
                 _restore(patch, (*path, at[env]), text)
-        for env, source in injection.sources.items():
+        for env, entry in injection.entries.items():
             if env in at:
-                _point(patch, (*path, at[env]), source)
-    fresh = [
-        {"name": env, "valueFrom": source}
-        for env, source in injection.sources.items()
-        if env not in at
-    ]
+                _point(patch, (*path, at[env]), entry)
+    fresh = [entry for env, entry in injection.entries.items() if env not in at]
     patch.extend(path, fresh)
     argument = injection.argument
     if argument and argument not in as_list(container.manifest.get("args"), "args"):
@@ -67,9 +64,7 @@ def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
     if name and spec.get("schedulerName") in _UNCHOSEN:
         patch.update(("spec",), {"schedulerName": name})
     wanted = policy.tolerations
-    requests = gpu_requests(inputs.pod)
-    tolerated = any(names.NVIDIA_GPU in item.counts for item in requests)
-    if dialect != annotation.SPEC.name and not tolerated:
+    if dialect != annotation.SPEC.name and not _tolerates_by_itself(inputs.pod):
         wanted = (CARD_TAINT, *wanted)
     if wanted:
         present = objects(spec.get("tolerations"), "spec.tolerations")
@@ -77,13 +72,13 @@ def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
         patch.extend(("spec", "tolerations"), [_write(item) for item in missing])
 
 
-def _point(patch: Patch, path: Path, source: Source) -> None:
+def _point(patch: Patch, path: Path, wanted: EnvEntry) -> None:
     entry = patch.look(path)
-    if slot_of(entry) == slot_of({"valueFrom": source}):
+    if slot_of(entry) == slot_of(wanted):
         return
     if "value" in entry:
         patch.remove(path, "value")
-    patch.update(path, {"valueFrom": source})
+    patch.update(path, {"valueFrom": wanted["valueFrom"]})
 
 
 def _restore(patch: Patch, path: Path, text: str) -> None:
@@ -114,6 +109,14 @@ def _without_doubles(
         for env, at in positions.items()
         if env not in gone
     }
+
+
+def _tolerates_by_itself(pod: Pod) -> bool:
+    """
+    Return whether Kubernetes lets a pod tolerate the taint of GPU nodes without being told.
+    """
+    named = any(names.NVIDIA_GPU in item.limits for item in pod.containers)
+    return named and any(names.NVIDIA_GPU in item.counts for item in gpu_requests(pod))
 
 
 def _covers(own: Object, wanted: Toleration) -> bool:

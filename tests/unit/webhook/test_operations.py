@@ -10,7 +10,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from webhook.operations import Patch, pointer
+from webhook.operations import Patch
 
 ITEM = {"name": "x"}
 
@@ -23,7 +23,11 @@ def test_keys_are_escaped() -> None:
     """
     Slashes and tildes in keys are written as RFC 6901 wants them.
     """
-    assert "/metadata/annotations/a~1b~0c" == pointer(("metadata", "annotations", "a/b~c"))
+    patch = Patch(document())
+    patch.update(("metadata", "annotations"), {"a/b~c": "2"})
+    patch.remove(("metadata", "annotations"), "a/b~c")
+
+    assert ["/metadata/annotations/a~1b~0c"] * 2 == [item["path"] for item in patch.operations]
 
 
 def test_what_is_there_is_replaced_and_the_rest_added() -> None:

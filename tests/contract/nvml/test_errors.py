@@ -75,17 +75,6 @@ def test_init_can_fail(machine: State, start: Callable[..., Client], code: NvmlC
     assert 8 == client("nvmlDeviceGetCount()")
 
 
-def test_a_fault_is_about_its_card_only(client: Client, machine: State) -> None:
-    """
-    A card that fell off the bus leaves the others alone.
-    """
-    machine.faults.add(Fault.code(NvmlCode.GPU_IS_LOST, card=1))
-    good = client(f"{MEMORY}(card(0)).total")
-
-    assert "NVMLError_GpuIsLost" == client.error(f"{HANDLE}(1)")
-    assert 15360 << 20 == good
-
-
 def test_a_lost_card_is_still_counted(client: Client, machine: State) -> None:
     """
     One index fails while the count includes it: whoever stops there misses the rest.

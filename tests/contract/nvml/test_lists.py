@@ -71,16 +71,6 @@ def test_an_entry_has_all_fields(client: Client, machine: State) -> None:
     ] == client(f"{COMPUTE}(card(0))")
 
 
-def test_compute_and_graphics_show_the_same_bytes(client: Client, machine: State) -> None:
-    """
-    A process with both contexts is in both lists with the same number: it must not be added.
-    """
-    put(machine, lists=Lists.COMPUTE | Lists.GRAPHICS | Lists.MPS)
-    shown = [client(f"{name}(card(0))") for name in LISTS.values()]
-
-    assert shown[0] == shown[1] == shown[2]
-
-
 def test_an_empty_probe_succeeds_only_without_processes(client: Client, machine: State) -> None:
     """
     Asked without a buffer, an empty list is a success; any other is too big for it.
@@ -148,16 +138,6 @@ def test_the_detail_list_cannot_carry_unavailable_memory(client: Client, machine
     assert "TypeError" == client.error(DETAILS.format(mode=0))
 
 
-def test_duplicate_entries_are_passed_on(client: Client, machine: State) -> None:
-    """
-    A PID that is listed twice arrives twice: summing would double its memory.
-    """
-    (pid,) = put(machine)
-    machine.faults.add(Fault(FaultAction.DUPLICATE, COMPUTE, argument=2))
-
-    assert [pid, pid] == pids(client(f"{COMPUTE}(card(0))"))
-
-
 def test_a_wrong_namespace_shows_an_empty_list(client: Client, machine: State) -> None:
     """
     Success with nobody listed while the card is in use: an idle look without idleness.
@@ -167,17 +147,6 @@ def test_a_wrong_namespace_shows_an_empty_list(client: Client, machine: State) -
 
     assert [] == client(f"{COMPUTE}(card(0))")
     assert 201 * MIB == client("nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used")
-
-
-def test_made_up_processes_have_no_proc_entry(client: Client, machine: State) -> None:
-    """
-    NVML may list PIDs that the system no longer knows.
-    """
-    machine.faults.add(Fault(FaultAction.PAD, COMPUTE, argument=1))
-    (process,) = client(f"{COMPUTE}(card(0))")
-
-    assert FIRST_MADE_UP_PID == process["pid"]
-    assert not os.path.exists(f"/proc/{process['pid']}")  # noqa: PTH110 - a plain question
 
 
 def test_managed_memory_shows_on_the_device_only(client: Client, machine: State) -> None:

@@ -129,18 +129,6 @@ def test_mig_mode_is_known_where_there_is_one(client: Client, card: Expected) ->
 
 
 @every_model
-def test_a_whole_card_is_no_instance(client: Client, card: Expected) -> None:
-    """
-    Instance ids belong to instances, and the answer to "is it one" is a raw number.
-    """
-    handle = f"card({card.index})"
-
-    assert 0 == client(f"nvmlDeviceIsMigDeviceHandle({handle})")
-    assert "NVMLError_NotSupported" == client.error(f"nvmlDeviceGetGpuInstanceId({handle})")
-    assert "NVMLError_NotSupported" == client.error(f"nvmlDeviceGetComputeInstanceId({handle})")
-
-
-@every_model
 def test_idle_cards_have_no_processes(client: Client, card: Expected) -> None:
     """
     Without processes, every list is empty and the utilization is zero.

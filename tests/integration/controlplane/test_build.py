@@ -86,20 +86,6 @@ def test_person_settings_do_not_reach_the_build(tmp_path: Path) -> None:
     assert [f"go.etcd.io/etcd/server/v3 {seen}"] == built_by(go)
 
 
-def test_given_folder_comes_first(tmp_path: Path) -> None:
-    """
-    KUBEBUILDER_ASSETS is taken for what it has, and only the rest is built.
-    """
-    go = fake_go(tmp_path / "bin")
-    given = tmp_path / "given"
-    given.mkdir()
-    (given / "etcd").touch()
-    assets = assets_in(tmp_path, PATH=path_with(go), KUBEBUILDER_ASSETS=str(given))
-    paths = assets.ensure(["etcd", "kubectl"], QUIET)
-
-    assert {"etcd": given / "etcd", "kubectl": assets.built / "kubectl"} == paths
-
-
 def test_two_callers_build_once(tmp_path: Path) -> None:
     """
     Of two callers at the same time one builds; both find the result.
@@ -132,16 +118,6 @@ def test_failed_build_leaves_no_program(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"building etcd .* failed with status 1(.|\n)*no space"):
         assets.ensure(["etcd"], QUIET)
     assert [".lock"] == [path.name for path in assets.built.iterdir()]
-
-
-def test_outdated_go_is_refused(tmp_path: Path) -> None:
-    """
-    A Go that is too old is passed over, with its version as the reason.
-    """
-    go = fake_go(tmp_path / "old", "go1.25.9")
-    search = find_go({"PATH": path_with(go)}, (1, 26, 0), ())
-
-    assert (None, (f"{go} is 1.25.9",)) == (search.go, search.refused)
 
 
 @pytest.mark.parametrize(

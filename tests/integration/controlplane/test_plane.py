@@ -94,24 +94,6 @@ def test_server_is_known_by_its_certificate(control_plane: ControlPlane) -> None
     assert names == shaken
 
 
-def test_server_listens_on_loopback_only(control_plane: ControlPlane) -> None:
-    """
-    No other address of the machine answers on the port.
-    """
-    port = urlsplit(control_plane.url).port
-    with socket.socket() as elsewhere, pytest.raises(ConnectionRefusedError):
-        elsewhere.connect(("127.0.0.2", port))
-
-
-def test_administrator_may_everything(control_plane: ControlPlane) -> None:
-    """
-    The administrator is in the group that may do everything.
-    """
-    name, groups = identity(control_plane, control_plane.kubeconfig("admin"))
-
-    assert ("gpufence-admin", {"system:masters", "system:authenticated"}) == (name, groups)
-
-
 def test_any_user_can_be_made(control_plane: ControlPlane) -> None:
     """
     A test may be whoever it likes, and has then no rights but those granted.
@@ -219,12 +201,3 @@ def test_outage_refuses_connections(control_plane: ControlPlane) -> None:
             thief.bind(("127.0.0.1", port))
     finally:
         control_plane.start_api_server()
-
-
-def test_kubectl_keeps_its_caches_to_itself(control_plane: ControlPlane) -> None:
-    """
-    The caches of kubectl are below the control plane's folder, not in the person's home.
-    """
-    control_plane.kubectl("get", "namespaces")
-
-    assert (control_plane.folder / ".kube" / "cache").is_dir()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpufence.quantity import GIB, MIB
+from gpufence.quantity import GIB
 from simulator.nvml.state import State
 from simulator.workload.errors import StoppedError
 from simulator.workload.frameworks import FRAMEWORKS
@@ -138,23 +138,3 @@ def test_a_patient_process_waits_for_memory(tmp_path: Path) -> None:
     assert 10 * GIB == stage.memory.in_use
     assert pytest.approx(3.0, abs=0.3) == stage.pauses.time
     assert 1 == sum("Waiting for memory." in line for line in stage.lines)
-
-
-def test_managed_memory_is_no_use_of_anybody(stage: Stage) -> None:
-    """
-    Managed memory fills the card and is not shown for the process.
-    """
-    stage.play("hold 1Gi; hold 3Gi managed; exit 0")
-
-    assert GIB == stage.memory.shown
-    assert 4 * GIB == stage.state.cards[0].room.taken
-
-
-def test_waiting_passes_the_time(stage: Stage) -> None:
-    """
-    After 90 seconds the next step is done.
-    """
-    stage.play("after 1.5m hold 100Mi; exit 0")
-
-    assert 90.0 == stage.pauses.time
-    assert 100 * MIB == stage.memory.shown

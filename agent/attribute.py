@@ -54,6 +54,8 @@ def _card(
     listed = sample.processes
     if listed is None:
         return _unknown(sample, pods, before)
+    if before is not None and before.listed_at is None:
+        before = None  # an unknown list is no ground for anything
     settled = same_pods and before is not None and before.mps is sample.mps
     if before is not None and before.listed_at == listed.listed_at:
         processes = before.processes

@@ -72,6 +72,7 @@ class World:
         self.leaving: dict[str, int] = {}
         self.pids: dict[tuple[str, str], int] = {}
         self.last_pid = 100
+        self.indexed: tuple[object, PodsOnNode] | None = None
         self.due: dict[int, list[Callable[[], None]]] = {}
 
     def add(self, pod: PodOnNode, used: int | None = 0, *, card: int = 0) -> None:
@@ -132,7 +133,7 @@ class World:
 
     def tick(self) -> None:
         self._leave()
-        pods = pods_on_node(self.pods.values(), fresh=self.reachable)
+        pods = self._index()
         self.use = self.look(pods)
         self.decision, self.memory = judge(self.use, self.memory, self.policy, self.now)
         for verdict in self.decision.acts:
@@ -172,6 +173,15 @@ class World:
     def outcome(self, name: str) -> Outcome:
         (found,) = self.outcomes(name)
         return found
+
+    def _index(self) -> PodsOnNode:
+        """
+        Return the same index until something changes, as the API server's watches do.
+        """
+        known = (tuple(self.pods.values()), self.reachable)
+        if self.indexed is None or self.indexed[0] != known:
+            self.indexed = known, pods_on_node(self.pods.values(), fresh=self.reachable)
+        return self.indexed[1]
 
     def _leave(self) -> None:
         """

@@ -32,13 +32,6 @@ def test_units_are_the_nodes(units: str, unit: int, size: int, basis: str) -> No
     assert not found.library_caps
 
 
-def test_one_container_draws_no_note() -> None:
-    """
-    The usual pod is nothing to warn about.
-    """
-    assert () == declared(pod(gpushare())).notes
-
-
 def test_several_containers_draw_a_note() -> None:
     """
     Gpushare starts a pod with several GPU containers on one-card nodes only.

@@ -8,7 +8,7 @@ import pytest
 
 from gpufence.quantity import MIB
 from tests.support.builders import T4_BYTES, container, pod
-from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
+from tests.unit.gpufence.dialects.declared import amounts, declared
 
 MEMORY = "nvidia.com/gpumem"
 PERCENTAGE = "nvidia.com/gpumem-percentage"
@@ -41,10 +41,3 @@ def test_a_container_without_memory_has_the_card() -> None:
     found = declared(pod(container("a", **{MEMORY: "3000"}), container("b", **{GPU: "1"})))
 
     assert {"a": (3000 * MIB, 1), "b": (T4_BYTES, 1)} == amounts(found)
-
-
-def test_more_than_a_whole_card_never_runs() -> None:
-    """
-    A percentage above 100 cannot be served.
-    """
-    assert unreadable(pod(container(**{PERCENTAGE: "101"}))).never_runs

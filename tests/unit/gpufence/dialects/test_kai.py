@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpufence.dialects import Undeclared
 from gpufence.quantity import MIB
 from tests.support.builders import T4_BYTES, container, pod
-from tests.unit.gpufence.dialects.declared import amounts, declared, said, unreadable
+from tests.unit.gpufence.dialects.declared import amounts, declared, unreadable
 
 
 @pytest.mark.parametrize(
@@ -36,13 +35,6 @@ def test_memory_or_fraction_holds_on_each_card(
     assert {"main": claim} == amounts(found)
     assert ("kai", basis) == (found.dialect, found.basis)
     assert not found.library_caps
-
-
-def test_a_number_of_devices_alone_declares_nothing() -> None:
-    """
-    Without memory or fraction there is no amount.
-    """
-    assert isinstance(said(pod(annotations={"gpu-fraction-num-devices": "2"})), Undeclared)
 
 
 @pytest.mark.parametrize("text", ["2000mb", "8000Mi", "", "0", "-1", "1.5", "4194305"])

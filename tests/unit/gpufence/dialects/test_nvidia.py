@@ -44,15 +44,6 @@ def test_shares_of_a_card_imply_their_part(count: str, size: int) -> None:
     assert not found.library_caps
 
 
-def test_renamed_shares_count_as_shares() -> None:
-    """
-    A device plugin that renames shared cards is understood too.
-    """
-    found = declared(pod(container(**{"nvidia.com/gpu.shared": "1"})), Units(clients=2))
-
-    assert {"main": (T4_BYTES // 2, 1)} == amounts(found)
-
-
 def test_the_pods_own_selector_says_more_than_the_node() -> None:
     """
     A pod that selects nodes of eight clients will meet such a node.

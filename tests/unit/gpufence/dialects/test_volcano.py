@@ -42,16 +42,6 @@ def test_several_containers_draw_a_note() -> None:
     ) == note.sentence
 
 
-def test_whole_cards_imply_the_card() -> None:
-    """
-    Nobody shares a card asked for by number, so its memory is the limit, which nobody wrote.
-    """
-    found = declared(pod(container(**{"volcano.sh/gpu-number": "2"})))
-
-    assert {"main": (T4_BYTES, 2)} == amounts(found)
-    assert found.implied
-
-
 @pytest.mark.parametrize(
     ("limits", "claim"),
     [

@@ -24,7 +24,8 @@ from tests.support.agent.builders import (
 )
 
 if TYPE_CHECKING:
-    from agent.model.use import PodOnCard
+    from agent.model.pod import PodOnNode
+    from agent.model.use import Occupant, PodOnCard
 
 UUID = CARDS[0].uuid
 A = pod("a")
@@ -207,24 +208,20 @@ def test_process_that_nobody_could_look_up() -> None:
     assert card.unattributed_bytes is None
 
 
-def test_static_pod() -> None:
+@pytest.mark.parametrize(
+    ("item", "process"),
+    [
+        # The cgroup has the manifest's hash, the API server's mirror of the pod another UID.
+        (pod("a", static_uid="0" * 32), process_of(pod("a", static_uid="0" * 32))),
+        # A neighbour in the reader's own pod: its path has no UID, only a container.
+        (A, occupant(1, None, container_id("a"))),
+    ],
+)
+def test_pods_that_are_found_another_way(item: PodOnNode, process: Occupant) -> None:
     """
-    A static pod's cgroup carries its manifest's hash, the API server's mirror of it another UID.
+    A static pod is found by its manifest's hash, one without a UID in its path by its container.
     """
-    item = pod("a", static_uid="0" * 32)
-
-    assert [item.uid] == list(
-        uses([card_sample(0, {1: 5})], [process_of(item)], [item]).cards[UUID].pods
-    )
-
-
-def test_container_of_the_readers_own_pod() -> None:
-    """
-    A neighbour whose path has no UID is found by its container alone.
-    """
-    found = occupant(1, None, container_id("a"))
-
-    assert [A.uid] == list(uses([card_sample(0, {1: 5})], [found], [A]).cards[UUID].pods)
+    assert [item.uid] == list(uses([card_sample(0, {1: 5})], [process], [item]).cards[UUID].pods)
 
 
 def test_containers_of_a_pod() -> None:
@@ -239,24 +236,15 @@ def test_containers_of_a_pod() -> None:
     assert {"main": 1, "aside": 2} == second.cards[UUID].pods[item.uid].containers
 
 
-def test_mps_server_belongs_to_nobody() -> None:
+@pytest.mark.parametrize(("mps", "nobodys"), [(True, GIB), (False, 0)])
+def test_mps_server_belongs_to_nobody(mps: bool, nobodys: int) -> None:  # noqa: FBT001 - a column
     """
-    On a card with MPS clients the server's memory is nobody's, whatever pod it runs in.
-    """
-    server = process_of(A, command=MPS_SERVER)
-    card = uses([card_sample(0, {1: GIB}, mps=True)], [server], [A]).cards[UUID]
-
-    assert ({}, GIB) == (card.pods, card.unattributed_bytes)
-
-
-def test_name_of_an_mps_server_hides_nothing_elsewhere() -> None:
-    """
-    A process cannot hide on an ordinary card behind the name of an MPS server.
+    With MPS clients the server's memory is nobody's; elsewhere its name hides nothing.
     """
     server = process_of(A, command=MPS_SERVER)
-    card = uses([card_sample(0, {1: GIB})], [server], [A]).cards[UUID]
+    card = uses([card_sample(0, {1: GIB}, mps=mps)], [server], [A]).cards[UUID]
 
-    assert GIB == card.pods[A.uid].used_bytes
+    assert ([] if mps else [A.uid], nobodys) == (list(card.pods), card.unattributed_bytes)
 
 
 @pytest.mark.parametrize(("figure", "expected"), [(GIB, 3 * GIB), (5 * GIB, 0), (None, None)])

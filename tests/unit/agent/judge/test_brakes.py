@@ -30,7 +30,6 @@ def test_offender_that_its_owner_deleted_with_an_endless_grace() -> None:
     """
     world = violating(pod("a", grace_seconds=10**9), pod("b"))
     world.hold("b", OVER)
-
     world.at(5, world.change, "a", terminating=True)
 
     assert [Act(70, "b")] == world.run(200)
@@ -75,7 +74,6 @@ def test_suspension_lifted() -> None:
     Time stands still while evictions are suspended, and goes on after.
     """
     world = violators(5, "x", "y", "z")
-
     world.at(110, world.hold, "p2", WITHIN, card=2)
 
     assert [Act(139, "p0"), Act(139, "p1")] == world.run(150)

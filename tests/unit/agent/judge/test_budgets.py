@@ -20,7 +20,6 @@ def test_last_resort_kill() -> None:
     """
     world = violating(policy=EvictionPolicy(last_resort_kill=True))
     world.leaves_after = 1000
-
     world.at(5, world.change, "a", terminating=True)
 
     assert [Act(45, "a", "kill"), Act(50, "a", "kill")] == world.run(60)
@@ -72,7 +71,6 @@ def test_pod_gone() -> None:
     """
     world = violating()
     world.answer = Answer.GONE
-
     world.at(31, world.remove, "a")
 
     assert [Act(30, "a")] == world.run(200)

@@ -188,12 +188,9 @@ def test_evict_when_short() -> None:
     With evict-when=short a pod over its limit stays until its neighbours run short.
     """
     world = violating(pod("a"), pod("b"), policy=EvictionPolicy(evict_when=EvictWhen.SHORT))
+    world.at(100, world.free.update, {0: 0})
 
-    def script(second: int) -> None:
-        if second == 100:
-            world.free[0] = 0
-
-    assert [Act(103, "a")] == world.run(200, script)
+    assert [Act(103, "a")] == world.run(200)
 
 
 def test_shortage_unknown() -> None:

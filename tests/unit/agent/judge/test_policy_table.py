@@ -139,12 +139,9 @@ def test_namespace_default_lowered_under_a_running_pod() -> None:
     """
     own = {names.MEMORY: "3Gi"}
     world = violating(read(own, memory="3Gi"), used=2 * GIB)
+    world.at(50, world.pods.update, a=read(own, memory="1Gi"))
 
-    def script(second: int) -> None:
-        if second == 50:
-            world.pods["a"] = read(own, memory="1Gi")
-
-    assert [] == world.run(300, script)
+    assert [] == world.run(300)
     assert Outcome.WITHIN is world.outcome("a")
 
 
@@ -154,12 +151,9 @@ def test_namespace_ceiling_lowered_under_a_running_pod() -> None:
     """
     own = {names.MEMORY: "3Gi"}
     world = violating(read(own, max_memory="3Gi"), used=2 * GIB)
+    world.at(50, world.pods.update, a=read(own, max_memory="1Gi"))
 
-    def script(second: int) -> None:
-        if second == 50:
-            world.pods["a"] = read(own, max_memory="1Gi")
-
-    assert [Act(80, "a")] == world.run(300, script)
+    assert [Act(80, "a")] == world.run(300)
 
 
 def test_shared_pid_over_on_one_of_its_two_cards() -> None:
@@ -203,15 +197,11 @@ def test_another_pod_under_the_name_when_the_eviction_arrives() -> None:
     """
     world = violating()
     world.answer = Answer.REPLACED
-
-    def script(second: int) -> None:
-        if second == 31:
-            world.change("a", uid="uid-next")
-            world.restart("a")
-            world.hold("a", WITHIN)
-        if second == 120:
-            world.hold("a", OVER)
+    world.at(31, world.change, "a", uid="uid-next")
+    world.at(31, world.restart, "a")
+    world.at(31, world.hold, "a", WITHIN)
+    world.at(120, world.hold, "a", OVER)
 
     # The next one is counted from its own first sample on: grace until 151, over since 120.
-    assert [Act(30, "a"), Act(181, "a")] == world.run(182, script)
+    assert [Act(30, "a"), Act(181, "a")] == world.run(182)
     assert {} == world.memory.offences

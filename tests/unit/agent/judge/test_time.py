@@ -111,13 +111,10 @@ def test_agent_restarted_in_the_middle_of_a_violation() -> None:
     What an agent forgets by restarting is to the pod's favour.
     """
     world = violating()
+    world.at(20, setattr, world, "memory", Memory(20))
+    world.at(20, setattr, world, "use", None)
 
-    def script(second: int) -> None:
-        if second == 20:
-            world.memory = Memory(second)
-            world.use = None
-
-    assert [Act(170, "a")] == world.run(300, script)
+    assert [Act(170, "a")] == world.run(300)
 
 
 def test_mode_raised_while_over() -> None:
@@ -162,13 +159,9 @@ def test_namespace_word_lowered_under_running_pods() -> None:
     A limit that falls below what a pod holds starts the time from zero.
     """
     world = violating(used=2 * GIB)
+    world.at(50, world.change, "a", limits={item.uuid: PodLimit(GIB) for item in CARDS})
 
-    def script(second: int) -> None:
-        if second == 50:
-            limits = {item.uuid: PodLimit(GIB) for item in CARDS}
-            world.change("a", limits=limits)
-
-    assert [Act(80, "a")] == world.run(200, script)
+    assert [Act(80, "a")] == world.run(200)
 
 
 def test_limit_lowered_while_over() -> None:
@@ -257,15 +250,11 @@ def test_memory_freed_for_a_moment() -> None:
     A pod that lets go for 2 s loses one second, not all of them.
     """
     world = violating()
-
-    def script(second: int) -> None:
-        if second == 20:
-            world.holds.clear()
-        if second == 22:
-            world.hold("a", OVER)
+    world.at(20, world.holds.clear)
+    world.at(22, world.hold, "a", OVER)
 
     # 20 s by second 20, 19 s by 22, unconfirmed there; over again from 23 on.
-    assert [Act(34, "a")] == world.run(60, script)
+    assert [Act(34, "a")] == world.run(60)
 
 
 def test_mode_lowered_keeps_the_time() -> None:

@@ -4,57 +4,101 @@ The webhook's command line: `serve` (the default) and `rewrite`.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from typing import TYPE_CHECKING, TextIO
 
 from gpufence.errors import GpufenceError
+from gpufence.mode import MODES
 from gpufence.settings import help_text
-from webhook.settings import WebhookSettings
+from webhook.settings import PodSettings, WebhookSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _WRONG = 2
-
-
-_USAGE = """\
-usage: gpufence-webhook [serve]
-       gpufence-webhook rewrite -f FILE [--card 15360Mi] ...
-
-serve      answer the API server's admission reviews until SIGTERM (the default)
-rewrite    show what would happen to the pods of a manifest, without a cluster
-
-Settings are environment variables; what stands in brackets holds where one is not set.
-
+_FORMATS = ("explain", "yaml", "patch", "json")
+_SETTINGS = (
+    "Settings are environment variables; what stands in brackets holds where one is not set.\n\n"
+)
+_EXIT_CODES = """
+exit code: 0 well, 1 a pod would be refused, 2 the call or the manifest cannot be read
 """
 
 
-def _help() -> str:
-    return _USAGE + help_text(WebhookSettings)
-
-
-def main() -> int:
+def main(
+    argv: Sequence[str] | None = None,
+    environ: Mapping[str, str] = os.environ,
+    stdin: TextIO = sys.stdin,
+    stdout: TextIO = sys.stdout,
+) -> int:
     """
     Run the command that the arguments name; return the exit code.
     """
-    command, *arguments = sys.argv[1:] or ["serve"]
-    if command in {"-h", "--help", "help"} or (command == "serve" and arguments):
-        print(_help())
-        return 0 if command != "serve" or arguments[0] in {"-h", "--help"} else _WRONG
+    arguments = parser().parse_args(argv)
     try:
-        if command == "serve":
-            # Each command loads only what it needs: `rewrite` answers in a tenth of a second.
-            from kube import read_client_settings  # noqa: PLC0415 (see above)
-            from webhook.program import run  # noqa: PLC0415 (see above)
+        # Each command loads only what it needs: `rewrite` answers in a tenth of a second, and a
+        # server carries no parser of manifests.
+        if arguments.command == "rewrite":
+            from webhook.command import show_rewrite  # noqa: PLC0415 (see above)
 
-            run(os.environ, read_client_settings(os.environ, user_agent="gpufence-webhook"))
-            return 0
-        if command == "rewrite":
-            from webhook.command import main as rewrite  # noqa: PLC0415 (see above)
+            return show_rewrite(arguments, environ, stdin, stdout)
+        from kube import read_client_settings  # noqa: PLC0415 (see above)
+        from webhook.program import run  # noqa: PLC0415 (see above)
 
-            return rewrite(arguments, os.environ, sys.stdin, sys.stdout)
+        run(environ, read_client_settings(environ, user_agent="gpufence-webhook"))
     except GpufenceError as error:
         print(f"gpufence-webhook: {error}", file=sys.stderr)
         return _WRONG
-    print(f'gpufence-webhook: no command "{command}"\n\n{_help()}', file=sys.stderr)
-    return _WRONG
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    epilog = _SETTINGS + help_text(WebhookSettings)
+    form = argparse.RawDescriptionHelpFormatter
+    top = argparse.ArgumentParser("gpufence-webhook", epilog=epilog, formatter_class=form)
+    commands = top.add_subparsers(dest="command", metavar="command")
+    commands.add_parser(
+        "serve",
+        help="answer the API server's admission reviews until SIGTERM (the default)",
+        epilog=epilog,
+        formatter_class=form,
+    )
+    rewrite = commands.add_parser(
+        "rewrite",
+        help="show what would happen to the pods of a manifest, without a cluster",
+        description="Show what gpufence would do to the pods of a manifest, without a cluster.",
+        epilog=help_text(PodSettings, "settings from the environment, as for the server:")
+        + _EXIT_CODES,
+        formatter_class=form,
+    )
+    _add_arguments(rewrite)
+    return top
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="manifest with pods, or controllers of pods; - is standard input; repeatable",
+    )
+    parser.add_argument("--card", metavar="MEMORY", help="memory of the card, such as 15360Mi")
+    parser.add_argument("--compute-capability", metavar="MAJOR.MINOR", help="such as 7.5")
+    parser.add_argument(
+        "--mode", choices=MODES, default="cap", help="the namespace's (default cap)"
+    )
+    parser.add_argument(
+        "--namespace-annotation",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an annotation of the namespace; repeatable",
+    )
+    parser.add_argument("-o", "--output", choices=_FORMATS, default="explain")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,18 @@ from gpufence.settings import read_settings, shown_settings, unknown_settings
 from kube import connect
 from service.listen import listen
 from webhook import metrics as names
-from webhook.app import HOOKS, admission_app, hooks_of, status_app
-from webhook.cluster import LiveCluster, WithoutCluster
-from webhook.cluster.live import THREADS
+from webhook.cluster import THREADS, LiveCluster, WithoutCluster
 from webhook.metrics import Account, Gauge, Metrics, start_logging
-from webhook.server import BACKLOG, Door, Draining, serve
+from webhook.server import (
+    BACKLOG,
+    HOOKS,
+    Door,
+    Draining,
+    admission_app,
+    hooks_of,
+    serve,
+    status_app,
+)
 from webhook.settings import LISTEN, STATUS_LISTEN, WebhookSettings
 from webhook.tls import CertificateWatch
 

@@ -102,28 +102,10 @@ def write_allowed(
 ) -> bytes:
     """
     Let the object through, changed by the operations if there are any.
-    """
-    return write_answer(uid, allowed(operations, warnings, audit))
-
-
-def write_answer(uid: str, verdict: bytes) -> bytes:
-    """
-    Answer one review with a verdict, which may be the same for many.
-    """
-    return b"".join((_HEAD, orjson.dumps(uid), verdict))
-
-
-def allowed(
-    operations: Sequence[Mapping[str, Any]],
-    warnings: Sequence[str],
-    audit: Mapping[str, str] | None,
-) -> bytes:
-    """
-    Write the verdict that lets objects through, to stand behind a uid.
 
     The API server refuses a patch type without a patch, so both stand or neither.
     """
-    parts = [b',"allowed":true']
+    parts = [_HEAD, orjson.dumps(uid), b',"allowed":true']
     if operations:
         patch = b64encode(orjson.dumps(operations))
         parts += (b',"patchType":"JSONPatch","patch":"', patch, b'"')

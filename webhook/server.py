@@ -1,5 +1,9 @@
 """
-Run both applications in one event loop, and end without losing a request.
+The two applications, one for the API server, one for probes and Prometheus, in one event loop that
+ends without losing a request.
+
+Admissions are answered before FastAPI is asked, which serves every other path: on the way to a
+handler of its own it takes as long as the whole rewriting of a pod, and to a middleware a quarter.
 """
 
 from __future__ import annotations
@@ -9,20 +13,35 @@ import gc
 import logging
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import uvicorn
 import uvloop
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse, Response
 
+from gpufence.exposition import CONTENT_TYPE
+from gpufence.mode import Mode
 from service.listen import address_of
+from webhook.endpoint import Endpoint
+from webhook.hooks.bindings import BindingHook
+from webhook.hooks.pods import PodHook
 
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.endpoint import App
+    from webhook.cluster import ClusterView
+    from webhook.endpoint import App, Hook
+    from webhook.metrics import Account, Metrics
+    from webhook.policy import WebhookPolicy
 
+POD_PATHS = {mode: f"/v1/pods/{mode}" for mode in Mode}
+BINDING_PATH = "/v1/bindings"
+HEALTH_PATH, READY_PATH, METRICS_PATH = "/healthz", "/readyz", "/metrics"
+HOOKS = (*(str(mode) for mode in Mode), "bindings")
+_UNREADY = 503
 # The API server keeps idle connections for 90 s. Were we to close one first, a request could meet
 # the closing on its way, and the API server does not send it again.
 KEEP_ALIVE_SECONDS = 150
@@ -30,6 +49,64 @@ LAST_ANSWERS_SECONDS = 5
 BACKLOG = 1024
 _COLLECT_SELDOM = (50_000, 20, 20)
 _log = logging.getLogger(__name__)
+
+
+class _Silent(TypedDict):
+    docs_url: None
+    redoc_url: None
+    openapi_url: None
+    redirect_slashes: bool
+
+
+_SILENT: _Silent = {
+    "docs_url": None,
+    "redoc_url": None,
+    "openapi_url": None,
+    "redirect_slashes": False,
+}
+
+
+def hooks_of(cluster: ClusterView, policy: WebhookPolicy) -> dict[str, tuple[str, Hook]]:
+    """
+    Make every hook, by its path.
+    """
+    hooks: dict[str, tuple[str, Hook]] = {
+        path: (str(mode), PodHook(mode, cluster, policy)) for mode, path in POD_PATHS.items()
+    }
+    hooks[BINDING_PATH] = ("bindings", BindingHook(cluster, policy))
+    return hooks
+
+
+def admission_app(
+    hooks: Mapping[str, tuple[str, Hook]], account: Account, is_draining: Callable[[], bool]
+) -> Endpoint:
+    """
+    Serve admissions, and nothing that would tell a stranger what we are.
+    """
+    return Endpoint(FastAPI(**_SILENT), hooks, account, is_draining)
+
+
+def status_app(metrics: Metrics, troubles: Callable[[], list[str]]) -> FastAPI:
+    """
+    Serve probes and metrics; ready means that the next admission gets a good answer.
+    """
+    app = FastAPI(**_SILENT)
+
+    @app.get(HEALTH_PATH, response_class=PlainTextResponse)
+    async def health() -> str:
+        return "ok\n"
+
+    @app.get(READY_PATH)
+    async def ready() -> Response:
+        found = troubles()
+        text = "".join(f"{trouble}\n" for trouble in found) or "ok\n"
+        return PlainTextResponse(text, _UNREADY if found else 200)
+
+    @app.get(METRICS_PATH)
+    async def page() -> Response:
+        return Response(metrics.page(), media_type=CONTENT_TYPE)
+
+    return app
 
 
 class Draining:

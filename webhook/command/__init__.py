@@ -10,31 +10,37 @@ from __future__ import annotations
 import importlib.resources
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import yaml
 
+from gpufence import names
+from gpufence.cards import read_capability
 from gpufence.errors import InvalidError, Problem
 from gpufence.mode import read_mode
-from webhook.command.arguments import namespace_of, parse, policy_for
+from gpufence.quantity import read_bytes
+from gpufence.settings import read_settings
 from webhook.command.documents import pods_in, read_documents, with_pod
-from webhook.command.explain import explain
-from webhook.command.result import result_for
+from webhook.command.result import explain, result_for
 from webhook.fleet import Fleet
+from webhook.settings import PodSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    import argparse
+    from collections.abc import Iterator, Mapping
 
     from gpufence.mode import Mode
     from webhook.command.documents import Document, PodManifest
     from webhook.command.result import Result
+    from webhook.policy import WebhookPolicy
 
 _HOOK = importlib.resources.files("webhook.python") / "sitecustomize.py"
 
 
-def main(
-    arguments: Sequence[str], environ: Mapping[str, str], stdin: TextIO, stdout: TextIO
+def show_rewrite(
+    arguments: argparse.Namespace, environ: Mapping[str, str], stdin: TextIO, stdout: TextIO
 ) -> int:
     """
     Print what would happen; 1 where a pod would be refused.
@@ -43,20 +49,19 @@ def main(
         InvalidError: the call or a manifest cannot be read.
 
     """
-    chosen = parse(arguments)
-    policy = policy_for(chosen, environ, _HOOK.read_text(encoding="utf-8"))
-    mode = read_mode(chosen.mode, "--mode")
-    namespace = namespace_of(chosen)
+    policy = _policy(arguments, environ, _HOOK.read_text(encoding="utf-8"))
+    mode = read_mode(arguments.mode, "--mode")
+    namespace = _namespace(arguments)
     fleet = Fleet(())
     documents: list[Document] = []
     results: list[Result] = []
-    for source in chosen.filename:
+    for source in arguments.filename:
         read = read_documents(_text(source, stdin), source)
         documents += read
         for found in pods_in(read, source):
             with _named(found):
                 results.append(result_for(found, mode, namespace, fleet, policy))
-    stdout.write(_rendered(results, documents, chosen.output, mode))
+    stdout.write(_rendered(results, documents, arguments.output, mode))
     return 1 if any(result.refused for result in results) else 0
 
 
@@ -100,3 +105,40 @@ def _rendered(results: list[Result], documents: list[Document], form: str, mode:
     else:
         found = [result.as_json() for result in results]
     return json.dumps(found[0] if len(found) == 1 else found, indent=2) + "\n"
+
+
+def _policy(arguments: argparse.Namespace, environ: Mapping[str, str], hook: str) -> WebhookPolicy:
+    """
+    Combine the settings of the environment with what the call says about the card.
+    """
+    policy = read_settings(PodSettings, environ).policy(hook)
+    default = policy.default
+    if arguments.card is not None:
+        memory = read_bytes(arguments.card, "--card")
+        if not memory:
+            raise InvalidError(Problem("--card", arguments.card, "is no card", "such as 15360Mi"))
+        default = default._replace(memory_bytes=memory)
+    if arguments.compute_capability is not None:
+        capability = read_capability(arguments.compute_capability)
+        if capability is None:
+            text = arguments.compute_capability
+            remedy = "write major.minor, such as 7.5"
+            raise InvalidError(
+                Problem("--compute-capability", text, "is no compute capability", remedy)
+            )
+        default = default._replace(compute_capability=capability)
+    return replace(policy, default=default)
+
+
+def _namespace(arguments: argparse.Namespace) -> dict[str, str]:
+    """
+    Read the annotations of the namespace.
+    """
+    found = {}
+    for text in arguments.namespace_annotation:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            remedy = f"write key=value, such as {names.MEMORY}=6Gi"
+            raise InvalidError(Problem("--namespace-annotation", text, "has no value", remedy))
+        found[key] = value
+    return found

@@ -16,7 +16,7 @@ from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import sample
 from webhook.cluster import WithoutCluster
 from webhook.frameworks.injection import own_settings
-from webhook.pods import PodHook
+from webhook.hooks.pods import PodHook
 from webhook.policy import WebhookPolicy
 from webhook.review import PODS, read_review
 from webhook.rewrite import rewrite

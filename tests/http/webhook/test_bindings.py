@@ -20,10 +20,10 @@ from gpufence.quantity import GIB
 from kube import ClientSettings, WatchSettings, connect
 from tests.support.api_server import ApiServer, cut, hang, reply, watch
 from tests.support.reviews import binding, binding_review, encoded, review
-from webhook.bindings import BindingHook
 from webhook.cluster import LiveCluster, WithoutCluster
+from webhook.hooks.bindings import BindingHook
+from webhook.hooks.pods import PodHook
 from webhook.outcome import ReviewResult
-from webhook.pods import PodHook
 from webhook.policy import WebhookPolicy
 from webhook.review import BINDINGS, PODS, read_review
 

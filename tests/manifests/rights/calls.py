@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 VERBS = {"post": "create", "patch": "patch", "delete": "delete"}
 READERS = frozenset({"get", "list", "listed", "text"})
-FORWARDERS = {"webhook/cluster/live.py": "_get"}
+FORWARDERS = {"webhook/cluster.py": "_get"}
 """Functions that make a path of their own arguments and read it; of such a file, the one name."""
 
 

@@ -11,7 +11,7 @@ import pytest
 from gpufence import conditions, names
 from gpufence.mode import Mode
 from tests.support.manifests import found
-from webhook.app import BINDING_PATH, POD_PATHS
+from webhook.server import BINDING_PATH, POD_PATHS
 from webhook.settings import ServerSettings
 
 BINDINGS = "bindings.gpufence.io"

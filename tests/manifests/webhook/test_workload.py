@@ -13,8 +13,7 @@ from gpufence.mode import MODES
 from gpufence.settings import rows
 from tests.support import manifests
 from tests.support.manifests import found
-from webhook.app import HEALTH_PATH, READY_PATH
-from webhook.server import LAST_ANSWERS_SECONDS
+from webhook.server import HEALTH_PATH, LAST_ANSWERS_SECONDS, READY_PATH
 from webhook.settings import ServerSettings
 
 

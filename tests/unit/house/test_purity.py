@@ -28,8 +28,8 @@ EXCUSED = {"gpufence/dialects/__init__.py": {"importlib"}}  # loads its own modu
 HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
 CACHES = {
     "webhook.frameworks.injection.own_settings": 512,
-    "webhook.cluster.compact._places": "_MOST_SHARED",
-    "webhook.cluster.compact._first_equal": "_MOST_SHARED",
+    "webhook.caches._places": "_MOST_SHARED",
+    "webhook.caches._first_equal": "_MOST_SHARED",
 }
 """
 What pure modules remember, and how much of it at most.

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gpufence.dialects import Units
+from webhook.caches import NodeCache, keep_namespace, keep_node
 from webhook.cluster import UnknownError, WithoutCluster
-from webhook.cluster.caches import NodeCache, keep_namespace, keep_node
 
 
 def node(name: str, memory_mib: int = 15360, **metadata: Any) -> dict[str, Any]:

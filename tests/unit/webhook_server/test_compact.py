@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from gpufence.dialects import Units
 from gpufence.nodes import GpuNode, read_node
-from webhook.cluster.compact import Labels, compact
+from webhook.caches import Labels, compact
 
 
 def node(name: str, **labels: str) -> GpuNode:

@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.support.authority import Authority, Leaf, write_files, write_secret
-from webhook.tls import CertificateWatch, PairError, read_certificate
-from webhook.tls.pair import Pair, read_pair
+from webhook.tls import CertificateWatch, Pair, PairError, read_certificate, read_pair
 
 if TYPE_CHECKING:
     from pathlib import Path

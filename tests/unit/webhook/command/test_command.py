@@ -14,7 +14,8 @@ import yaml
 
 from gpufence.errors import GpufenceError
 from tests.support.builders import container, gpushare, pod
-from webhook.command import main
+from webhook.__main__ import parser
+from webhook.command import show_rewrite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,8 @@ T4 = ("--card", "15360Mi", "--compute-capability", "7.5")
 
 def call(text: str, *arguments: str, environ: dict[str, str] | None = None) -> tuple[int, str]:
     out = io.StringIO()
-    code = main(["-f", "-", *arguments], environ or {}, io.StringIO(text), out)
+    chosen = parser().parse_args(["rewrite", "-f", "-", *arguments])
+    code = show_rewrite(chosen, environ or {}, io.StringIO(text), out)
     return code, out.getvalue()
 
 
@@ -199,7 +201,9 @@ def test_manifests_are_read_from_files(tmp_path: Path) -> None:
     path.write_text(json.dumps(alone()), encoding="utf-8")
     out = io.StringIO()
 
-    assert 0 == main(["-f", str(path), *T4], {}, io.StringIO(), out)
+    chosen = parser().parse_args(["rewrite", "-f", str(path), *T4])
+
+    assert 0 == show_rewrite(chosen, {}, io.StringIO(), out)
     assert "pod/p" in out.getvalue() or "pod/" in out.getvalue()
 
 

@@ -1,5 +1,5 @@
 """
-A real cluster: two watches that fill the caches, and a few threads that ask.
+The cluster as the hooks see it: GPU nodes, the annotations of namespaces, a pod when it is bound.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpufence import names
+from gpufence.errors import GpufenceError
 from kube import Cache, KubeError, NotFoundError, Reflector, Source, core
-from webhook.cluster.caches import NodeCache, keep_namespace, keep_node
-from webhook.cluster.port import UnknownError
+from webhook.caches import NodeCache, keep_namespace, keep_node
+from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,11 +22,103 @@ if TYPE_CHECKING:
     from gpufence.dialects import Units
     from gpufence.nodes import GpuNode
     from kube import Client, JsonObject, WatchSettings
-    from webhook.cluster.caches import NamedAnnotations, NamedNode
-    from webhook.fleet import Fleet
+    from webhook.caches import NamedAnnotations, NamedNode
 
 THREADS = 8
 _MOST_WAITING = 128
+
+
+class UnknownError(GpufenceError):
+    """
+    Raised when the cluster cannot be asked, does not answer in time, or says no.
+
+    `reason` is a word for the metrics.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class ClusterView(Protocol):
+    """
+    Caches that answer at once, possibly with yesterday's truth, and questions that take a while.
+    """
+
+    def fleet(self) -> Fleet:
+        """
+        Return all GPU nodes that are known.
+        """
+        ...
+
+    def node(self, name: str) -> GpuNode | None:
+        """
+        Return a GPU node, if it is known.
+        """
+        ...
+
+    def namespace(self, name: str) -> Mapping[str, str] | None:
+        """
+        Return the annotations of a fenced namespace, if it is known.
+        """
+        ...
+
+    async def read_namespace(self, name: str) -> Mapping[str, str]:
+        """
+        Ask for the annotations of a namespace. Raises UnknownError.
+        """
+        ...
+
+    async def read_pod(self, namespace: str, name: str) -> JsonObject:
+        """
+        Ask for a pod. Raises UnknownError.
+        """
+        ...
+
+    async def read_node(self, name: str) -> GpuNode | None:
+        """
+        Ask for a node; None if it offers no GPU. Raises UnknownError.
+        """
+        ...
+
+    def trouble(self) -> str | None:
+        """
+        Say what is missing before the first answer can be good, or None.
+        """
+        ...
+
+
+class WithoutCluster:
+    """
+    Knows no nodes, so that the default card of the settings counts, and no words of namespaces.
+    """
+
+    def __init__(self) -> None:
+        self._fleet = Fleet(())
+
+    def fleet(self) -> Fleet:
+        return self._fleet
+
+    def node(self, name: str) -> GpuNode | None:
+        del name
+        return None
+
+    def namespace(self, name: str) -> Mapping[str, str] | None:
+        del name
+        return {}
+
+    async def read_namespace(self, name: str) -> Mapping[str, str]:
+        del name
+        return {}
+
+    async def read_pod(self, namespace: str, name: str) -> JsonObject:
+        raise UnknownError("no-cluster", f"no cluster to ask for pod {namespace}/{name}")
+
+    async def read_node(self, name: str) -> GpuNode | None:
+        raise UnknownError("no-cluster", f"no cluster to ask for node {name}")
+
+    def trouble(self) -> str | None:
+        return None
 
 
 class LiveCluster:

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, assert_never
 from gpufence.errors import InvalidError
 from webhook.cluster import UnknownError
 from webhook.outcome import Reply, ReviewOutcome, ReviewResult
-from webhook.review import PODS, BadReviewError, allowed, write_allowed, write_answer, write_denied
+from webhook.review import PODS, BadReviewError, write_allowed, write_denied
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from gpufence.mode import Mode
     from webhook.cluster import ClusterView
-    from webhook.operations import Operation
     from webhook.policy import WebhookPolicy
     from webhook.review import Review
 
 OK = 200
-_NO_WORDS: Mapping[str, str] = {}
+_NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 class PodHook:
@@ -41,35 +40,41 @@ class PodHook:
         """
         Answer one review. Raises BadReviewError for an object that is no pod.
         """
-        words = self._cluster.namespace(review.subject.namespace)
+        annotations = self._cluster.namespace(review.subject.namespace)
         reason = ""
-        if words is None:
-            words, reason = await self._asked(review.subject.namespace)
-        return self._decided(review, words, reason)
+        if annotations is None:
+            annotations, reason = await self._read_annotations(review.subject.namespace)
+        return self._decide(review, annotations, reason)
 
-    async def _asked(self, namespace: str) -> tuple[Mapping[str, str], str]:
+    async def _read_annotations(self, namespace: str) -> tuple[Mapping[str, str], str]:
         """
-        Ask for a namespace that is younger than our last news.
+        Ask for a namespace that the watch has not brought yet.
 
-        Its words are defaults that few namespaces have: without them the pod is still rewritten.
+        Its annotations are defaults that few namespaces have: without them the pod is still
+        rewritten.
         """
         try:
             return await self._cluster.read_namespace(namespace), ""
         except UnknownError:
-            return _NO_WORDS, "namespace-unknown"
+            return _NO_ANNOTATIONS, "namespace-unknown"
 
-    def _decided(self, review: Review, words: Mapping[str, str], reason: str) -> Reply:
+    def _decide(self, review: Review, annotations: Mapping[str, str], reason: str) -> Reply:
         subject = review.subject
         try:
             decision = rewrite(
-                review.object, self._mode, words, self._cluster.fleet(), self._policy
+                review.object, self._mode, annotations, self._cluster.fleet(), self._policy
             )
         except InvalidError as error:
             sentence = "request.object is not shaped like a pod"
             raise BadReviewError("no-pod", sentence, subject.uid) from error
         match decision:
             case Rewrite(operations=operations, warnings=warnings, summary=summary):
-                body = write_answer(subject.uid, _rewritten(operations, warnings, summary))
+                body = write_allowed(
+                    subject.uid,
+                    operations,
+                    warnings,
+                    {"result": ReviewResult.REWRITTEN.value, "summary": summary},
+                )
                 outcome = ReviewOutcome(
                     ReviewResult.REWRITTEN, subject, reason, summary, len(operations), len(warnings)
                 )
@@ -91,9 +96,3 @@ class PodHook:
             case _:
                 assert_never(decision)
         return Reply(OK, body, outcome)
-
-
-def _rewritten(operations: Sequence[Operation], warnings: tuple[str, ...], summary: str) -> bytes:
-    return allowed(
-        operations, warnings, {"result": ReviewResult.REWRITTEN.value, "summary": summary}
-    )

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Self
 
 from kube import ClientSettings, JsonObject, KubeError, Reflector, Source, as_is, connect, core
 from simulator.controlplane.processes import GuardedProcess, Surroundings
-from simulator.node.api import NodeApi
+from simulator.node.api import NodeApi, Registration
 from simulator.node.errors import SetupError
 from simulator.node.launch import StartContext, log_of
 from simulator.node.lifecycle import RestartPauses
 from simulator.node.machine import GpuMachine, cards_of
 from simulator.node.pods import Inbox, Pods
 from simulator.node.processes import ProcRoot
-from simulator.node.registration import Registration
 from simulator.nvml.state import State
 from simulator.progress import Silence
 
@@ -45,7 +44,7 @@ class NodeOptions:
     """
     One node. The kubeconfig should be the node's own: user `system:node:<name>`.
 
-    `admin_kubeconfig` is needed where no controller manager runs, see `registration`. `cards` are
+    `admin_kubeconfig` is needed where no controller manager runs, see `api`. `cards` are
     written as for `python -m simulator nvml create`, `unit` is that of `aliyun.com/gpu-mem`.
     """
 

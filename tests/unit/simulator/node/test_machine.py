@@ -12,6 +12,7 @@ from gpufence.cards import Card, Instance
 from gpufence.dialects import Units
 from gpufence.nodes import read_node
 from gpufence.quantity import GIB, MIB
+from simulator.node.api import node_object
 from simulator.node.machine import (
     GpuMachine,
     Placement,
@@ -20,7 +21,6 @@ from simulator.node.machine import (
     labels,
     place,
 )
-from simulator.node.registration import node_object
 from tests.unit.simulator.node.builders import ADDRESS, card, container, pod
 
 T4S = (card(0), card(1))

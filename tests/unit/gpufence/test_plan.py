@@ -39,6 +39,9 @@ CONTAINER = ContainerPlan(3 * GIB, 2, Headroom.AUTO, 2150 * MIB, (SETTING,))
 PLAN = Plan(Mode.CAP, "gpushare", 3 * GIB, {"trainer": CONTAINER})
 
 
+UNKNOWN = (Setting("A", "s1", "fixed", Done.SET), Setting("B", "s2", "fixed", Done.LEFT))
+
+
 def changed(level: str, **changes: object) -> str:
     """
     Return the annotation with fields of the plan, its container or its setting changed.
@@ -71,14 +74,10 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
             Mode.EVICT,
             "kai",
             None,
-            {
-                "a": ContainerPlan(
-                    None, 1, Headroom.FACTOR, None, (Setting("A", "s1", "fixed", Done.SET),)
-                )
-            },
+            {"a": ContainerPlan(None, 1, Headroom.FACTOR, None, UNKNOWN)},
         ),
     ],
-    ids=["known", "nothing", "words of the namespace", "unknown card"],
+    ids=["known", "nothing", "options of the namespace", "unknown card"],
 )
 def test_what_is_written_reads_back(plan: Plan) -> None:
     """

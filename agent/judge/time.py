@@ -85,20 +85,21 @@ def carried(past: Watch | None, use: PodOnCard, card: CardUse, tick: Tick) -> Wa
     if past is None or limit < past.limit_bytes:
         past = Watch(limit)
     report, hold, short = past.report, past.hold, past.short
-    at, policy, braked = card.listed_at, tick.policy, use.brake is not None
+    at, policy, started_at = card.listed_at, tick.policy, tick.memory.started_at
     if at is None:
         report, hold, short = pause(report), pause(hold), pause(short)
     elif card.card.uuid in tick.renewed:
-        # What a brake, the start or the grace takes out goes by where the time begins.
-        started_at, gap = tick.memory.started_at, policy.gap_seconds
-        spare_hold = braked or hold.at < use.grace_ends_at
-        spare_hold = spare_hold or in_start_pause(started_at, hold.at, policy)
-        spare_short = braked or in_start_pause(started_at, short.at, policy)
-        report = pour(report, Pour(at, policy.hold_seconds, gap), over=use.report_over)
-        hold = pour(hold, Pour(at, use.hold_seconds, gap, spare_hold), over=use.evict_over)
-        short = pour(
-            short, Pour(at, policy.short_hold_seconds, gap, spare_short), over=use.short_over
-        )
+        # A brake, the start and the grace take time out; they go by where it begins.
+        braked = use.brake is not None
+        short_frozen = braked or in_start_pause(started_at, short.at, policy)
+        hold_frozen = braked or in_start_pause(started_at, hold.at, policy)
+        hold_frozen = hold_frozen or hold.at < use.grace_ends_at
+        rules = Pour(at, policy.hold_seconds, policy.gap_seconds)
+        report = pour(report, rules, over=use.report_over)
+        rules = Pour(at, use.hold_seconds, policy.gap_seconds, hold_frozen)
+        hold = pour(hold, rules, over=use.evict_over)
+        rules = Pour(at, policy.short_hold_seconds, policy.gap_seconds, short_frozen)
+        short = pour(short, rules, over=use.short_over)
     if report is EMPTY and hold is EMPTY and short is EMPTY:
         return NO_WATCH
     return Watch(limit, report, hold, short)

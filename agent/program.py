@@ -114,6 +114,7 @@ class Program:
             version=version(),
             started=timestamp(),
             gap_seconds=policy.gap_seconds + settings.sampler.deadline_seconds,
+            cap_slack_bytes=policy.cap_slack_bytes,
         )
 
     @property

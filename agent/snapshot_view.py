@@ -50,6 +50,7 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
         pods=() if last is None else _pods(last, current=current),
         nobody=() if last is None or not current else tuple(_nobody(last)),
         owners=tuple(_owner(item) for _, item in sorted(state.ledger.owners.items())),
+        cap_slack_bytes=about.cap_slack_bytes,
     )
 
 

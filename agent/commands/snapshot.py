@@ -84,6 +84,7 @@ def look_once(settings: AgentSettings, pod_logs: str) -> Snapshot:
         version=version(),
         started=started,
         gap_seconds=now - sample.taken_at + 1.0,
+        cap_slack_bytes=settings.policy.cap_slack_bytes,
     )
     return snapshot_of(state, about, now, timestamp())
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 from agent.model.memory import NO_WATCH
 from gpufence.exposition import Distribution
 from gpufence.mode import Mode
+from gpufence.share import CAP_SLACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +77,7 @@ class About:
     gap_seconds: float
     cluster: ClusterStatus | None = None
     restarts: int = 0
+    cap_slack_bytes: int = CAP_SLACK
 
 
 @dataclass(frozen=True, slots=True)

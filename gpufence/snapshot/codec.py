@@ -204,5 +204,6 @@ _FIELDS: Final[dict[object, tuple[tuple[str, _FieldKind], ...]]] = {
         ("pods", _rows(PodRow)),
         ("nobody", _list_of(_write_nobody, _read_nobody)),
         ("owners", _rows(OwnerRow)),
+        ("cap_slack", _MAYBE_BYTES),
     ),
 }

@@ -112,7 +112,8 @@ class Snapshot(NamedTuple):
 
     `fresh` is False while the API server is out of reach; `stale_seconds` is the age of the sample,
     None before the first. `brake` says why nobody is evicted at the moment, `trouble` why nothing
-    is measured.
+    is measured. `cap_slack_bytes` is how much more than it was told a process may hold before the
+    agent says so; older agents do not tell.
     """
 
     node: str
@@ -129,3 +130,4 @@ class Snapshot(NamedTuple):
     pods: tuple[PodRow, ...] = ()
     nobody: tuple[NobodyRow, ...] = ()
     owners: tuple[OwnerRow, ...] = ()
+    cap_slack_bytes: int | None = None

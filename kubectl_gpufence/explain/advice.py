@@ -117,7 +117,7 @@ def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
                 f"{len(own)} processes of container {name} share a card, the plan counts on "
                 f"{container.processes}: set {names.PROCESSES_PER_CARD} to {len(own)}."
             )
-        most = _most(container)
+        most = _most(container, story)
         above = [item for item in own if most is not None and (item.used_bytes or 0) > most]
         if above:
             yield (
@@ -127,7 +127,7 @@ def _about_processes(story: PodStory, use: UseRow) -> Iterator[str]:
             )
 
 
-def _most(container: ContainerPlan) -> int | None:
+def _most(container: ContainerPlan, story: PodStory) -> int | None:
     """
     Return what a process that keeps to its settings can hold at most.
     """
@@ -136,7 +136,10 @@ def _most(container: ContainerPlan) -> int | None:
         for item in container.settings
         if item.allowance_bytes is not None and item.done not in (Done.LEFT, Done.PLANNED)
     ]
-    return max(most) + CAP_SLACK if most and container.cap_bytes is not None else None
+    slack = None if story.snapshot is None else story.snapshot.cap_slack_bytes
+    if not most or container.cap_bytes is None:
+        return None
+    return max(most) + (CAP_SLACK if slack is None else slack)
 
 
 def _reserve(story: PodStory) -> int:

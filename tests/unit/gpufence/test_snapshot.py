@@ -72,6 +72,7 @@ SNAPSHOT = Snapshot(
             evictions=0,
         ),
     ),
+    cap_slack_bytes=256 * MIB,
 )
 
 
@@ -101,7 +102,7 @@ def test_a_snapshot_is_one_line_of_versioned_json_that_people_can_read() -> None
         '"fresh":false,"stale":null,"brake":"","trouble":"","cards":[{"uuid":"GPU-0","index":0,'
         '"model":"T4","total":"15360Mi","used":null,"free":null,"reserved":null,"committed":"0",'
         '"unattributed":null,"listed":null,"mps":false,"trouble":""}],"pods":[],'
-        '"nobody":[{"card":"GPU-0","pid":7,"used":"1048577","command":"Xorg"}],"owners":[]}'
+        '"nobody":[{"card":"GPU-0","pid":7,"used":"1048577","command":"Xorg"}],"owners":[],"cap_slack":null}'
     ) == write_snapshot(said)
 
 

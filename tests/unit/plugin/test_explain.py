@@ -205,3 +205,15 @@ def test_an_idle_pod_holds_nothing() -> None:
 
     assert "  It holds no memory on any card." in lines
     assert any("nothing was ever measured" in line for line in lines)
+
+
+@pytest.mark.parametrize(("slack", "ignored"), [(None, False), (0, True), (GIB, False)])
+def test_the_operators_slack_of_caps_counts(slack: int | None, *, ignored: bool) -> None:
+    """
+    Whether a process keeps to its settings is judged as its agent judges it; an older agent, which
+    does not say how, is taken for one with the usual slack.
+    """
+    state = snapshot(pod_row(use_row(3000 * MIB)), cap_slack_bytes=slack)
+    story = "\n".join(explained(seen_pod(), agent(state)))
+
+    assert ignored is ("it ignores its settings" in " ".join(story.split()))

@@ -81,7 +81,8 @@ def rewrite(
     Raises `InvalidError` for what is no pod at all.
     """
     read = read_pod(pod)
-    why = _out_of_scope(pod, read)
+    spec = as_object(pod.get("spec"), "spec")
+    why = _out_of_scope(spec, read)
     if why:
         return Unchanged(why)
     admitted = admit(read, namespace)
@@ -107,13 +108,12 @@ def rewrite(
     )
 
 
-def _out_of_scope(manifest: Object, pod: Pod) -> str:
+def _out_of_scope(spec: Object, pod: Pod) -> str:
     """
     Return why a pod is none of ours; empty where it is.
     """
     if names.MIRROR in pod.annotations:
         return _MIRROR
-    spec = as_object(manifest.get("spec"), "spec")
     system = as_object(spec.get("os"), "spec.os").get("name")
     if "windows" in (system, pod.node_selector.get(names.OS)):
         return _WINDOWS

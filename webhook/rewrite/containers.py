@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from operator import methodcaller
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gpufence import names
 from gpufence.errors import GpufenceError
@@ -53,14 +53,14 @@ class GpuContainer(NamedTuple):
 
 def read_containers(pod: Object, wanted: Container[str], options: PodOptions) -> list[GpuContainer]:
     """
-    Read the containers of these names.
+    Read the containers of these names in a manifest that `read_pod` has read before.
     """
-    spec = as_object(pod.get("spec"), "spec")
+    spec = cast("Mapping[str, list[Object] | None]", pod["spec"])
     earlier = _EarlierPass(pod)
     return [
         _read(item, ("spec", field, position), options, earlier)
         for field in ("initContainers", "containers")
-        for position, item in enumerate(objects(spec.get(field), f"spec.{field}"))
+        for position, item in enumerate(spec.get(field) or ())
         if item.get("name") in wanted
     ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.dialects import annotation, gpu_requests
-from gpufence.shape import as_list, as_object, objects
+from gpufence.shape import as_list, objects
 from webhook.policy import CARD_TAINT
 from webhook.rewrite.containers import SETTABLE, slot_of
 
@@ -59,7 +59,7 @@ def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
     dialect = inputs.dialect
     if dialect is None:
         return
-    spec = as_object(patch.document.get("spec"), "spec")
+    spec = patch.look(("spec",))
     name = policy.scheduler_names.get(dialect)
     if name and spec.get("schedulerName") in _UNCHOSEN:
         patch.update(("spec",), {"schedulerName": name})

@@ -1,5 +1,5 @@
 """
-PURE. JSON-patch operations, each applied to a copy of the object at the moment it is made.
+PURE. JSON-patch operations, each applied to the object itself at the moment it is made.
 
 An operation that does not apply makes the API server answer 500 to the pod's creator, even where
 the webhook may fail. So none is ever made but through here, and an operation that could not apply
@@ -9,15 +9,13 @@ out of the patch, and so out of danger.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpufence import names
 from gpufence.shape import escape_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from gpufence.shape import Object
 
 Path: TypeAlias = tuple[str | int, ...]
 """Fields of Kubernetes and positions: nothing that a pointer has to escape."""
@@ -36,15 +34,13 @@ class Patch:
     """
     The operations made so far, and the object as it will be when they are applied.
 
-    The object handed in is left as it is, and so are values that are put in: what lies on the path
-    of a change is copied, once. Parts of a manifest may be one object (YAML has aliases), so a copy
-    is known by its identity and not by its path.
+    The object handed in is changed, so no two parts of it may be one (YAML has aliases). What is
+    put in goes into object and operations alike: it is not to be changed afterwards.
     """
 
-    def __init__(self, document: Object) -> None:
-        self.document: dict[str, object] = dict(document)
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
         self.operations: list[Operation] = []
-        self._copies: dict[int, object] = {}  # kept, so that no identity is used again
 
     def update(self, path: Path, entries: Mapping[str, object]) -> None:
         """
@@ -52,7 +48,7 @@ class Patch:
         """
         if not entries:
             return
-        target = self._copy(path)
+        target = self._find(path)
         if not isinstance(target, dict):
             self._make(path, dict(entries), dict(entries))
             return
@@ -73,7 +69,7 @@ class Patch:
         """
         if not items:
             return
-        target = self._copy(path)
+        target = self._find(path)
         if not isinstance(target, list):
             self._make(path, list(items), list(items))
             return
@@ -85,8 +81,7 @@ class Patch:
         """
         Remove one member of an object or one item of a list, which must be there.
         """
-        target = cast("dict[str | int, object]", self._copy(path))
-        del target[key]
+        del self._find(path)[key]
         token = escape_pointer(str(key))
         self.operations.append({"op": "remove", "path": f"{_pointer(path)}/{token}"})
 
@@ -94,32 +89,23 @@ class Patch:
         """
         Return the object at a path as it will be; it must be there, and is not to be changed.
         """
-        found: Any = self.document
-        for key in path:
-            found = found[key]
-        return cast("dict[str, object]", found)
+        found: dict[str, object] = self._find(path)
+        return found
 
-    def _make(self, path: Path, value: object, copy: dict[str, object] | list[object]) -> None:
-        parent = cast("dict[str, object]", self._copy(path[:-1]))
-        parent[str(path[-1])] = self._copies[id(copy)] = copy
+    def _make(self, path: Path, value: object, copy: object) -> None:
+        self._find(path[:-1])[path[-1]] = copy
         self.operations.append({"op": "add", "path": _pointer(path), "value": value})
 
-    def _copy(self, path: Path) -> object:
+    def _find(self, path: Path) -> Any:  # noqa: ANN401 - whatever stands there
         """
-        Return our copy of what stands at a path; None where nothing does.
+        Return what stands at a path; None where nothing does.
         """
         found: Any = self.document
         for key in path:
             try:
-                child = found[key]
+                found = found[key]
             except LookupError:
                 return None
-            if id(child) not in self._copies:
-                if not isinstance(child, (dict, list)):
-                    return None
-                child = found[key] = child.copy()
-                self._copies[id(child)] = child
-            found = child
         return found
 
 

@@ -42,7 +42,7 @@ def decide(
     fleet: Fleet | None = None,
     policy: WebhookPolicy = POLICY,
 ) -> Rewrite | Unchanged | Refusal:
-    return rewrite(pod, mode, namespace or {}, fleet or Fleet(()), policy)
+    return rewrite(copy.deepcopy(pod), mode, namespace or {}, fleet or Fleet(()), policy)
 
 
 def rewritten(

@@ -4,7 +4,6 @@ What would become of one pod, with everything a person or a pipeline may ask abo
 
 from __future__ import annotations
 
-import copy
 import json
 import textwrap
 from dataclasses import dataclass
@@ -87,11 +86,20 @@ def result_for(
     as_object(found.pod.get("metadata"), "metadata")
     containers = as_object(found.pod.get("spec"), "spec").get("containers")
     objects(containers, "spec.containers")
-    outcome = rewrite(found.pod, mode, namespace, fleet, policy)
-    pod = copy.deepcopy(found.pod)
+    outcome = rewrite(_copied(found.pod), mode, namespace, fleet, policy)
+    pod = _copied(found.pod)
     if isinstance(outcome, Rewrite):
         pod = jsonpatch.apply_patch(pod, _plain(outcome.operations))
     return Result(found, outcome, pod)
+
+
+def _copied(item: Any) -> Any:  # noqa: ANN401 - JSON, level by level
+    """
+    Copy a manifest so that no two parts of it are one, as they may be by YAML's aliases.
+    """
+    if isinstance(item, dict):
+        return {key: _copied(value) for key, value in item.items()}
+    return [_copied(value) for value in item] if isinstance(item, list) else item
 
 
 def _plain(operations: Sequence[Operation]) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ to do, and a forged plan comes to nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpufence import names
 from gpufence.mode import Mode
@@ -73,10 +73,15 @@ class Refusal(NamedTuple):
 
 
 def rewrite(
-    pod: Object, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: WebhookPolicy
+    pod: dict[str, Any],
+    mode: Mode,
+    namespace: Mapping[str, str],
+    fleet: Fleet,
+    policy: WebhookPolicy,
 ) -> Rewrite | Unchanged | Refusal:
     """
-    Decide about a pod that is being created; `namespace` are the annotations of its namespace.
+    Decide about a pod that is being created, and change it as the operations say; `namespace` are
+    the annotations of its namespace.
 
     Raises `InvalidError` for what is no pod at all.
     """
@@ -135,7 +140,7 @@ def _inputs(
 
 
 def _changed(
-    pod: Object, inputs: PlanInputs, decision: PodDecision, policy: WebhookPolicy
+    pod: dict[str, Any], inputs: PlanInputs, decision: PodDecision, policy: WebhookPolicy
 ) -> Patch:
     """
     Change the containers as far as each is told anything, and who schedules the pod.

@@ -60,14 +60,14 @@ class Case:
     def decide(self, pod: dict[str, Any]) -> Rewrite | Unchanged | Refusal:
         mode = read_mode(self.given["mode"], "mode")
         namespace = self.given.get("namespace", {})
-        return rewrite(pod, mode, namespace, Fleet(self.nodes()), self.policy())
+        return rewrite(copy.deepcopy(pod), mode, namespace, Fleet(self.nodes()), self.policy())
 
     def outcome(self) -> dict[str, Any]:
         """
         Return what becomes of the pod, as the second half of the pair says it.
         """
         pod = self.given["pod"]
-        said = self.decide(copy.deepcopy(pod))
+        said = self.decide(pod)
         if isinstance(said, Refusal):
             return {"refusal": said.message}
         if isinstance(said, Unchanged):

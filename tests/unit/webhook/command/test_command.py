@@ -122,6 +122,22 @@ def test_lists_and_several_documents_hold_several_pods() -> None:
     assert ["Pod", "Job", "Pod"] == [said["kind"] for said in json.loads(out)]
 
 
+def test_what_stands_once_and_counts_twice_is_changed_twice() -> None:
+    """
+    Containers that share a list by YAML's aliases are told each for itself.
+    """
+    pod = alone()
+    first = pod["spec"]["containers"][0] | {"env": [{"name": "MINE", "value": "x"}]}
+    pod["spec"]["containers"] = [first, first | {"name": "second"}]
+    _, text = call(yaml.safe_dump(pod), *T4, "-o", "yaml")
+    containers = yaml.safe_load(text)["spec"]["containers"]
+
+    assert "*" in yaml.safe_dump(pod)
+    assert [1, 1] == [
+        [entry["name"] for entry in item["env"]].count("PYTORCH_ALLOC_CONF") for item in containers
+    ]
+
+
 def test_a_refusal_is_an_exit_code() -> None:
     """
     A pod that evict mode would refuse ends the command with 1 and the reason.

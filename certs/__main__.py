@@ -11,10 +11,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from certs.bundle import Injector
 from certs.dial import call_each
-from certs.ensure import Run, Wishes
+from certs.ensure import Run, RunOptions
 from certs.facts import look_at
-from certs.inject import Injector
 from certs.ports import World
 from certs.settings import PREFIX, CertsSettings, help_epilog, read_endpoints
 from certs.status import status_of
@@ -54,11 +54,11 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         settings = read_settings(CertsSettings, environ)
         for name in unknown_settings(CertsSettings, environ, PREFIX):
             _warn(f"{name} is no setting of gpufence-certs; see gpufence-certs --help")
-        wishes = _wishes(arguments, settings)
+        options = _options(arguments, settings)
         client = connect(read_client_settings(environ, user_agent="gpufence-certs"))
         if arguments.command == "status":
             return _status(client, settings)
-        return _ensure(client, settings, wishes)
+        return _ensure(client, settings, options)
     except SettingsError as error:
         _warn(str(error))
         return _MISTAKEN
@@ -70,8 +70,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         return _LOOK
 
 
-def _wishes(arguments: argparse.Namespace, settings: CertsSettings) -> Wishes:
-    return Wishes(
+def _options(arguments: argparse.Namespace, settings: CertsSettings) -> RunOptions:
+    return RunOptions(
         force_leaf=getattr(arguments, "leaf", False),
         force_ca=getattr(arguments, "ca", False),
         patience=settings.patience,
@@ -79,9 +79,9 @@ def _wishes(arguments: argparse.Namespace, settings: CertsSettings) -> Wishes:
     )
 
 
-def _ensure(client: Client, settings: CertsSettings, wishes: Wishes) -> int:
+def _ensure(client: Client, settings: CertsSettings, options: RunOptions) -> int:
     world = World(client, RealClock(), call_each)
-    report = Run(world, settings.names, wishes, _say).ensure()
+    report = Run(world, settings.names, options, _say).ensure()
     if not report.done:
         _say("nothing to do")
     for text in report.pending:

@@ -17,13 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from certs.bundle import normal, read_bundle
-from certs.errors import ContendedError, OvertakenError
+from certs.bundle import Injector, normal, read_bundle
 from certs.facts import look_at, signers_of
-from certs.inject import Injector
 from certs.issue import issue_ca, issue_leaf
 from certs.material import WaitSettings
 from certs.overlap import Overlap
+from certs.ports import ContendedError, OvertakenError
 from certs.renewal import Keep, Reason, Renewal, RenewCA, RenewLeaf, decide
 from certs.store import Store
 from kube import ConflictError
@@ -39,12 +38,12 @@ ATTEMPTS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class RunOptions:
     """
     What a run is asked for beyond what is due, and how patient it is.
 
     To force a renewal is to replace what the run finds at its start: once somebody else has
-    replaced that, the wish is granted.
+    replaced that, it is done.
     """
 
     force_leaf: bool = False
@@ -69,15 +68,15 @@ class Run:
     """
 
     def __init__(
-        self, world: World, names: ServiceNames, wishes: Wishes, say: Callable[[str], None]
+        self, world: World, names: ServiceNames, options: RunOptions, say: Callable[[str], None]
     ) -> None:
         self._clock = world.clock
         self._names = names
-        self._wishes = wishes
+        self._options = options
         self._say = say
         self._store = Store(world.api, names.namespace)
         self._injector = Injector(world.api)
-        self._overlap = Overlap(world, names, wishes.patience, wishes.endpoints, self._say)
+        self._overlap = Overlap(world, names, options.patience, options.endpoints, self._say)
         self._found: tuple[KeyPair | None, KeyPair | None] | None = None
         self._done: list[str] = []
         self._noted: set[str] = set()
@@ -118,7 +117,7 @@ class Run:
         if isinstance(renewal, Keep):
             return _there(leaf.pair), authority.certificate
         if fresh:
-            seconds = self._wishes.patience.settle_seconds
+            seconds = self._options.patience.settle_seconds
             self._say(f"giving the API servers {seconds:g} s to see the new CA")
             self._clock.sleep(seconds)
         pair = issue_leaf(authority, self._names, self._clock.now())
@@ -129,9 +128,9 @@ class Run:
     def _asked(self, renewal: Renewal, ca: KeyPair | None, leaf: KeyPair | None) -> Renewal:
         if self._found is None:
             self._found = (ca, leaf)
-        if self._wishes.force_ca and self._found[0] == ca and not isinstance(renewal, RenewCA):
+        if self._options.force_ca and self._found[0] == ca and not isinstance(renewal, RenewCA):
             return RenewCA(Reason.ASKED)
-        if self._wishes.force_leaf and self._found[1] == leaf and isinstance(renewal, Keep):
+        if self._options.force_leaf and self._found[1] == leaf and isinstance(renewal, Keep):
             return RenewLeaf(Reason.ASKED)
         return renewal
 

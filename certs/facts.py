@@ -132,7 +132,7 @@ def _has_identifiers(certificate: x509.Certificate) -> bool:
 
 def _fit_ca(found: _LoadedPair) -> bool:
     """
-    Tell whether this is one CA by our name: by the name, bundles tell ours from others'.
+    Return whether this is one CA by our name: by the name, bundles tell ours from others'.
     """
     names = found.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     try:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from certs.bundle import Injector
 from certs.dial import endpoints_of
-from certs.errors import OvertakenError
 from certs.facts import der_of
-from certs.inject import Injector
+from certs.ports import OvertakenError
 from certs.store import Store
 
 if TYPE_CHECKING:

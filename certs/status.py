@@ -13,7 +13,7 @@ from certs.renewal import Keep, Reason, days_left, decide, examine
 from gpufence.text import aligned
 
 if TYPE_CHECKING:
-    from certs.inject import TrustedBundles
+    from certs.bundle import TrustedBundles
     from certs.material import Stored
 
 SOON_DAYS = 14

@@ -9,8 +9,8 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from certs.errors import MissingObjectError
 from certs.material import KeyPair
+from certs.ports import MissingObjectError
 from gpufence.names import CA_SECRET, TLS_SECRET
 from kube import ForbiddenError, NotFoundError, PatchType, core
 

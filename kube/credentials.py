@@ -31,7 +31,7 @@ class Credentials(Protocol):
 
     def renew(self) -> bool:
         """
-        Look for something fresher after a 401; tell whether asking again makes sense.
+        Look for something fresher after a 401; return whether asking again makes sense.
         """
         ...
 

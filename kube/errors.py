@@ -129,7 +129,7 @@ class ConflictError(ReplyError):
     @property
     def already_exists(self) -> bool:
         """
-        Tell a create that came second from a write to a stale version or a wrong uid.
+        Return whether a create came second, rather than a write to a stale version or a wrong uid.
         """
         return self.reason == "AlreadyExists"
 

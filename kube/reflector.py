@@ -155,7 +155,7 @@ class Reflector(Generic[T]):
 
     def wait_until_synced(self, seconds: float) -> bool:
         """
-        Wait until the handler has had the whole collection once; tell whether it has.
+        Wait until the handler has had the whole collection once; return whether it has.
         """
         return self._synced.wait(seconds)
 

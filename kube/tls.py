@@ -41,7 +41,7 @@ class Trust:
 
     def reload(self) -> bool:
         """
-        Add the CA file's new content, if it has any; tell whether trying again makes sense.
+        Add the CA file's new content, if it has any; return whether trying again makes sense.
 
         Called after a server could not be verified: a cluster's CA is replaced under running pods.
         """

@@ -83,7 +83,7 @@ class ClusterView(Protocol):
 
     def trouble(self) -> str | None:
         """
-        Say what is missing before the first answer can be good, or None.
+        Return what is missing before the first answer can be good, or None.
         """
         ...
 
@@ -193,7 +193,7 @@ class LiveCluster:
 
     def silence_seconds(self) -> dict[str, float]:
         """
-        Tell for how long each watch has heard nothing; a quiet one hears a bookmark each minute.
+        Return for how long each watch has heard nothing; a quiet one hears a bookmark each minute.
         """
         now = time.monotonic()
         heard = {kind: each.state.last_contact for kind, each in self._reflectors.items()}

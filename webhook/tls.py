@@ -46,7 +46,7 @@ class Pair:
     @property
     def digest(self) -> bytes:
         """
-        Tell one content from another: a mounted Secret has no dependable times.
+        Return what tells one content from another: a mounted Secret has no dependable times.
         """
         lengths = len(self.certificate).to_bytes(8)
         return hashlib.sha256(lengths + self.certificate + self.key).digest()
@@ -170,7 +170,7 @@ class CertificateWatch:
 
     def seconds_to_expiry(self, now: datetime | None = None) -> float | None:
         """
-        Tell how long the live certificate lasts; negative once it has expired, None without one.
+        Return how long the live certificate lasts; negative once it has expired, None without one.
         """
         if self._current is None:
             return None
@@ -178,7 +178,7 @@ class CertificateWatch:
 
     def trouble(self) -> str | None:
         """
-        Say why no client could trust us right now, or None.
+        Return why no client could trust us right now, or None.
         """
         if self._current is None:
             return f"no usable certificate in {self._folder}"

@@ -68,7 +68,7 @@ def show_rewrite(
 @contextmanager
 def _named(found: PodManifest) -> Iterator[None]:
     """
-    Say of a mistake in which file, document and pod it is.
+    Name the file, document and pod of a mistake.
     """
     try:
         yield

@@ -126,7 +126,7 @@ def _resolved(container: Manifest, annotations: Mapping[str, str]) -> dict[str, 
 
 def explain(result: Result, mode: Mode) -> str:
     """
-    Tell what would happen to one pod, and why.
+    Return in words what would happen to one pod, and why.
     """
     return "\n".join([f"{result.found.title}, mode {mode}", *_lines(result)]) + "\n"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from certs.ensure import Run, Wishes
+from certs.ensure import Run, RunOptions
 from certs.ports import World
 from kube import KubeError
 from tests.support.certs.builders import NAMES, NOW
@@ -36,19 +36,19 @@ class Actor:
     """
 
     def __init__(
-        self, api: FakeApi, fleet: FakeFleet, wishes: Wishes, settled: Callable[[], None]
+        self, api: FakeApi, fleet: FakeFleet, options: RunOptions, settled: Callable[[], None]
     ) -> None:
         self.api = api
         self.failure: GpufenceError | None = None
         self.is_over = False
         self._fleet = fleet
         self._clock = FakeClock(NOW)
-        self._settle_seconds = wishes.patience.settle_seconds
+        self._settle_seconds = options.patience.settle_seconds
         self._settled = settled
         self._go, self._still = threading.Semaphore(0), threading.Semaphore(0)
         self._killed = False
         world = World(self, self, self._ask)
-        self._run = Run(world, NAMES, wishes, lambda _text: None)
+        self._run = Run(world, NAMES, options, lambda _text: None)
         threading.Thread(target=self._play, daemon=True).start()
         self._wait_until_still()
 

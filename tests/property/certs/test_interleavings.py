@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from certs.bundle import read_bundle
-from certs.ensure import Run, Wishes
+from certs.ensure import Run, RunOptions
 from certs.material import WaitSettings
 from tests.property.certs.stage import Actor
 from tests.support.certs.builders import NAMES, NOW
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 
 ACTORS, REPLICAS = 3, 2
 PATIENCE = WaitSettings(settle_seconds=5.0, wait_seconds=3.0)
-KINDS = (Wishes(force_ca=True), Wishes(), Wishes(force_leaf=True), Wishes(force_ca=True))
+KINDS = (
+    RunOptions(force_ca=True),
+    RunOptions(),
+    RunOptions(force_leaf=True),
+    RunOptions(force_ca=True),
+)
 STEP, KILL, PULL, SEE = "step", "kill", "pull", "see"
 
 moves = st.one_of(
@@ -57,7 +62,7 @@ class Theatre:
     def __init__(self) -> None:
         self.api = installed("cap.pods.gpufence.io")
         self.fleet = FakeFleet(self.api, REPLICAS, eager=False)
-        Run(world(self.api, FakeClock(NOW), self.fleet), NAMES, Wishes(), unheard).ensure()
+        Run(world(self.api, FakeClock(NOW), self.fleet), NAMES, RunOptions(), unheard).ensure()
         self.fleet.pull_all()
         self.seen = b""
         self.see()
@@ -109,11 +114,11 @@ class Theatre:
             actor.kill()
 
     def _actor(self) -> Actor:
-        wishes = replace(
+        options = replace(
             KINDS[self._kinds % len(KINDS)], patience=PATIENCE, endpoints=self.fleet.endpoints
         )
         self._kinds += 1
-        return Actor(self.api, self.fleet, wishes, self.see)
+        return Actor(self.api, self.fleet, options, self.see)
 
 
 def signed_part(pair: KeyPair) -> bytes:
@@ -143,8 +148,8 @@ def play_out(script: list[tuple[str, int, int]]) -> Theatre:
 
 def assert_put_right_by_one_more_run(theatre: Theatre) -> None:
     fleet = FakeFleet(theatre.api)
-    wishes = Wishes(endpoints=fleet.endpoints)
-    Run(world(theatre.api, FakeClock(NOW), fleet), NAMES, wishes, unheard).ensure()
+    options = RunOptions(endpoints=fleet.endpoints)
+    Run(world(theatre.api, FakeClock(NOW), fleet), NAMES, options, unheard).ensure()
     bundle = read_bundle(theatre.api.bundles()[0])
 
     assert [None] * ACTORS == [actor.failure for actor in theatre.actors]

@@ -9,7 +9,7 @@ from collections import Counter
 from cryptography import x509
 
 from certs.bundle import read_bundle
-from certs.ensure import Run, Wishes
+from certs.ensure import Run, RunOptions
 from certs.issue import CA_DAYS, LEAF_DAYS
 from certs.material import DAY
 from tests.support.certs.builders import NAMES, NOW
@@ -38,7 +38,7 @@ def test_ten_years_of_daily_runs() -> None:
     """
     api, clock = installed("cap.pods.gpufence.io"), FakeClock(NOW)
     fleet = FakeFleet(api, size=1)
-    wishes = Wishes(endpoints=fleet.endpoints)
+    options = RunOptions(endpoints=fleet.endpoints)
     least_days, mistrusted = float(CA_DAYS), 0
     for day in range(YEARS_DAYS):
         clock.at = NOW + day * DAY
@@ -47,7 +47,7 @@ def test_ten_years_of_daily_runs() -> None:
             left = expiry(pair.certificate) - clock.at
             least_days = min(least_days, left / DAY)
             mistrusted += not is_trusted(pair.certificate, api.bundles()[0])
-        Run(world(api, clock, fleet), NAMES, wishes, lambda _text: None).ensure()
+        Run(world(api, clock, fleet), NAMES, options, lambda _text: None).ensure()
         fleet.pull_all()
     writes = Counter(api.writes)
     leaves = 1 + YEARS_DAYS // (LEAF_DAYS * 2 // 3)

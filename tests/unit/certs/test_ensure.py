@@ -10,11 +10,11 @@ import pytest
 import trustme
 
 from certs.bundle import normal, read_bundle
-from certs.ensure import ATTEMPTS, Report, Run, Wishes
-from certs.errors import ContendedError, MissingObjectError
+from certs.ensure import ATTEMPTS, Report, Run, RunOptions
 from certs.facts import look_at
 from certs.issue import issue_ca
 from certs.material import DAY, KeyPair, ServiceNames, WaitSettings
+from certs.ports import ContendedError, MissingObjectError
 from certs.renewal import Keep, decide
 from tests.support.certs.builders import HOOKS, NAMES, NOW, ca_and_leaf, configuration
 from tests.support.certs.fakes import (
@@ -46,10 +46,10 @@ def run(
     names: ServiceNames = NAMES,
     say: Callable[[str], None] = unheard,
     clock: FakeClock | None = None,
-    **wishes: Any,
+    **options: Any,
 ) -> Report:
     fleet = FakeFleet(api)
-    wished = Wishes(endpoints=fleet.endpoints, **wishes)
+    wished = RunOptions(endpoints=fleet.endpoints, **options)
     return Run(world(api, clock or FakeClock(at), fleet), names, wished, say).ensure()
 
 
@@ -219,8 +219,8 @@ def test_a_lost_ca_key_overlaps() -> None:
     api.put_data(CA, tls_key=b"")
     fleet = FakeFleet(api, eager=False)
     fleet.pull_all()
-    wishes = Wishes(endpoints=fleet.endpoints)
-    report = Run(world(api, FakeClock(NOW), fleet), NAMES, wishes, unheard).ensure()
+    options = RunOptions(endpoints=fleet.endpoints)
+    report = Run(world(api, FakeClock(NOW), fleet), NAMES, options, unheard).ensure()
     trusted = read_bundle(api.bundles()[0]).ours
 
     assert normal(old) + normal(api.authority().certificate) == trusted
@@ -390,4 +390,4 @@ def test_patience_has_defaults() -> None:
     """
     Without being told, a run gives others five seconds and replicas two minutes.
     """
-    assert WaitSettings(5.0, 120.0) == Wishes().patience
+    assert WaitSettings(5.0, 120.0) == RunOptions().patience

@@ -12,12 +12,11 @@ import pytest
 
 from certs.bundle import normal, read_bundle
 from certs.dial import call_each, endpoints_of
-from certs.ensure import Run, Wishes
-from certs.errors import OvertakenError
+from certs.ensure import Run, RunOptions
 from certs.issue import issue_ca, issue_leaf
 from certs.material import WaitSettings
 from certs.overlap import Overlap
-from certs.ports import Replica, Served, World
+from certs.ports import OvertakenError, Replica, Served, World
 from kube import group
 from tests.support.certs.builders import NAMES, NOW
 from tests.support.certs.fakes import (
@@ -58,11 +57,11 @@ class Scene:
     def begin(cls) -> Scene:
         api = installed()
         fleet = FakeFleet(api, eager=False)
-        wishes = Wishes(endpoints=fleet.endpoints)
-        Run(world(api, FakeClock(NOW), fleet), NAMES, wishes, unheard).ensure()
+        options = RunOptions(endpoints=fleet.endpoints)
+        Run(world(api, FakeClock(NOW), fleet), NAMES, options, unheard).ensure()
         fleet.pull_all()
         old = api.authority().certificate
-        rotate = Wishes(force_ca=True, endpoints=fleet.endpoints)
+        rotate = RunOptions(force_ca=True, endpoints=fleet.endpoints)
         Run(world(api, FakeClock(NOW), fleet), NAMES, rotate, unheard).ensure()
         api.writes.clear()
         return cls(api, fleet, old)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import trustme
 
+from certs.bundle import Injector
 from certs.facts import look_at
-from certs.inject import Injector
 from certs.issue import issue_ca
 from certs.material import DAY, ServiceNames
 from certs.status import Status, status_of

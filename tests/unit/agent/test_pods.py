@@ -19,7 +19,7 @@ from gpufence.plan import ContainerPlan, Done, Plan, Setting, write_plan
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, container_id
 from tests.support.agent.world import Act, World
-from tests.support.builders import T4_BYTES, card, container, gpushare
+from tests.support.builders import card, gpushare
 from tests.support.builders import pod as raw_pod
 from tests.support.vectors import Vector, vectors
 
@@ -188,42 +188,12 @@ def test_pod_without_a_limit_says_why(raw: dict[str, Any], expected: str) -> Non
     assert ({}, expected) == (found.limits, found.undeclared)
 
 
-def test_implied_limit() -> None:
-    """
-    A whole card that nobody limited is a limit to report, enforced only by the namespace's word.
-    """
-    raw = raw_pod(container(**{names.NVIDIA_GPU: "1"}))
-
-    assert not read(raw).enforced
-    assert read(raw, annotations={names.IMPLIED_LIMITS: "enabled"}).enforced
-    assert T4_BYTES == read(raw).limits[UUID].limit_bytes
-
-
 def test_no_pod() -> None:
     """
     What is no pod is refused, naming the field.
     """
     with pytest.raises(InvalidError, match="spec"):
         read({"metadata": {}, "spec": []})
-
-
-def test_namespace_default_changed_later() -> None:
-    """
-    A later change of the namespace's defaults changes no pod: only the pod's own words count.
-    """
-    later = {names.MEMORY: "1Gi"}
-
-    assert 3 * GIB == read(raw_pod(gpushare()), annotations=later).limits[UUID].limit_bytes
-
-
-def test_ceiling_of_the_namespace() -> None:
-    """
-    A limit that a pod grants itself is no larger than its namespace's ceiling.
-    """
-    raw = raw_pod(annotations={names.MEMORY: "6Gi"})
-
-    found = read(raw, annotations={names.MAX_MEMORY: "2Gi"})
-    assert 2 * GIB == found.limits[UUID].limit_bytes
 
 
 def plan(*settings: Setting, cap: int | None = GIB) -> str:
@@ -281,13 +251,6 @@ def test_uid_that_another_pod_claims() -> None:
 
     for order in ([victim, thief], [thief, victim]):
         assert victim is pods_on_node(order).by_cgroup[victim.uid]
-
-
-def test_size_that_is_not_known() -> None:
-    """
-    Without any card there is no limit, and nobody to enforce it on.
-    """
-    assert {} == read(raw_pod(gpushare()), cards=()).limits
 
 
 def test_priority_system_node_critical() -> None:

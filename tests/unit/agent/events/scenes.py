@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from agent.events import Notice
     from agent.model.pod import PodOnNode
 
-HELD = (
-    "containers main, aside hold 4097 MiB on card 0 (GPU-0), the pod's limit is 3072 MiB, "
-    "over for 35 s by 2 processes (PID 7, 8)"
-)
 REMEDY = "let the framework use less, or raise gpufence.io/memory or the requested amount"
 
 

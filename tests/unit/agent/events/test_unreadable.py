@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.events import unreadable
+from agent.events.sentences import card_unavailable, cards_unidentified, nvml_unavailable
 from agent.model.sample import CardSample, Sample, Trouble
 from gpufence import names
 from tests.support.agent.builders import CARDS, card_sample, memory
@@ -37,12 +38,10 @@ def test_a_lost_driver_is_told_once_for_all_cards() -> None:
     The trouble of all cards is one sentence.
     """
     blind = tuple(replace(item, memory=None, processes=None) for item in FINE.cards)
+    trouble = Trouble("driver not loaded")
 
-    expected = (
-        "GPU memory has not been measured for 20 s: driver not loaded; nobody is evicted "
-        "meanwhile; see the agent's log and the driver on the node"
-    )
-    assert [expected] == said(Sample(0.0, blind, trouble=Trouble("driver not loaded")))
+    expected = nvml_unavailable("n1", "driver not loaded", 20.0).message
+    assert [expected] == said(Sample(0.0, blind, trouble=trouble))
 
 
 def test_one_lost_card_is_told_by_name() -> None:
@@ -51,10 +50,7 @@ def test_one_lost_card_is_told_by_name() -> None:
     """
     lost = CardSample(CARDS[1], None, None, trouble=Trouble("it fell off the bus"))
 
-    expected = (
-        "memory of card 1 (GPU-1) has not been measured for 20 s: it fell off the bus; "
-        "nobody on it is evicted meanwhile; see nvidia-smi on the node"
-    )
+    expected = card_unavailable("n1", CARDS[1], "it fell off the bus", 20.0).message
     assert [expected] == said(Sample(0.0, (FINE.cards[0], lost)))
 
 
@@ -72,11 +68,10 @@ def test_cards_that_never_said_who_they_are_are_told() -> None:
     """
     Cards without a UUID are in no sample, so the Node says that they are missing.
     """
-    expected = (
-        "cards of this node have not said which ones they are for 20 s: index 3: no access; "
-        "nobody on them is seen or evicted; see nvidia-smi on the node"
-    )
-    assert [expected] == said(replace(FINE, unidentified=(Trouble("index 3: no access"),)))
+    unidentified = (Trouble("index 3: no access"),)
+
+    expected = cards_unidentified("n1", "index 3: no access", 20.0).message
+    assert [expected] == said(replace(FINE, unidentified=unidentified))
 
 
 def test_what_is_over_is_forgotten() -> None:

@@ -197,7 +197,8 @@ def test_shortage_unknown() -> None:
     """
     A card that does not say how much is free is not short.
     """
-    world = violating(pod("a", injected=False), pod("b"), free=None)
+    world = violating(pod("a", injected=False), pod("b"))
+    world.free[0] = None
 
     assert [] == world.run(80)
 

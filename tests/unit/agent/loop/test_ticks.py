@@ -7,6 +7,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import pytest
+
 from agent.loop import TickThread
 from agent.loop.ticker import next_due
 from agent.model.pod import pods_on_node
@@ -145,19 +147,14 @@ def test_events_that_are_too_many_are_counted() -> None:
     assert node.loop.state.counts.muted > 0
 
 
-def test_ticks_keep_to_the_clock() -> None:
+@pytest.mark.parametrize(
+    ("now", "due", "skipped"), [(10.2, 11.0, 0), (9.9, 11.0, 0), (13.5, 14.0, 3)]
+)
+def test_ticks_keep_to_the_clock(now: float, due: float, skipped: int) -> None:
     """
-    The next tick is due an interval after the last one was, however long that took.
+    The next tick is due at the next multiple of the interval, and those in between are left out.
     """
-    assert (11.0, 0) == next_due(10.0, 10.2, 1.0)
-    assert (11.0, 0) == next_due(10.0, 9.9, 1.0)
-
-
-def test_ticks_whose_time_has_passed_are_left_out() -> None:
-    """
-    A tick that takes three intervals leaves the ones in between out.
-    """
-    assert (14.0, 3) == next_due(10.0, 13.5, 1.0)
+    assert (due, skipped) == next_due(10.0, now, 1.0)
 
 
 def test_the_loop_ticks_and_finishes_on_one_thread() -> None:

@@ -3,15 +3,11 @@ What holds for all tests: no deadline for an example on a machine that may be bu
 no coverage of properties, whose many examples it would slow down by half.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import pytest
 from hypothesis import settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LONG_FIRST: Final = (
     "tests/integration/agent/chaos/",

@@ -2,8 +2,6 @@
 Runs every bench beside this file, one after the other: `python -m tests.bench [name ...]`.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys

@@ -2,20 +2,13 @@
 A bench's command line: run its parts, print their table, put it into a document if asked to.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.bench._figures import as_markdown, as_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from tests.bench._figures import Figure
+from tests.bench._figures import Figure, as_markdown, as_text
 
 
 def report(

@@ -5,15 +5,13 @@ What measuring the cards costs, parent and child together: `python -m tests.benc
 real one's depend on the driver.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent.nvml.child import Child
 from agent.nvml.sampler import Sampler
@@ -21,9 +19,6 @@ from agent.nvml.settings import SamplerSettings
 from gpufence.names import SIMULATOR_STATE
 from simulator.nvml.build import library_path
 from simulator.nvml.state import State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CARDS, PROCESSES = 8, 25
 SAMPLES = 300

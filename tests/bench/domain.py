@@ -2,12 +2,10 @@
 How long the shared domain takes: importing it, and the limits and shares of one pod.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import timeit
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from gpufence.annotations import NamespaceOptions, PodOptions, read_pod_options
 from gpufence.candidates import CandidateCard
@@ -16,9 +14,6 @@ from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB
 from gpufence.share import ShareTerms, allowance, reserve_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROUNDS = 5
 CALLS = 5_000

@@ -4,8 +4,6 @@ What calls through pynvml cost on the simulated cards: `python -m tests.bench.nv
 Later figures measure the agent, not the simulator, as long as these stay small.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from dataclasses import dataclass

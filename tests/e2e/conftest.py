@@ -2,11 +2,9 @@
 One real cluster of one node for all tests, with gpufence installed as its manual says.
 """
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -14,9 +12,6 @@ from simulator.cluster import SimulatedCluster
 from simulator.controlplane import Assets
 from simulator.progress import progress_on
 from tests.e2e.site import RealSite
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
 
 
 @pytest.fixture(scope="session")

@@ -2,23 +2,18 @@
 What the tests do with a cluster: the things a person does with kubectl.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpufence import names
 from kube import core
+from simulator.cluster import SimulatedCluster
 from simulator.cluster.inside.containers import CTR
 from tests.support.manifests import ROOT
 from tests.support.observing import wait_until
 from tests.support.site import AGENT, WEBHOOK, Site
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from simulator.cluster import SimulatedCluster
 
 OVERLAY = str(ROOT / "deploy" / "overlays" / "simulated")
 SYSTEM = ("--namespace", names.SYSTEM_NAMESPACE)

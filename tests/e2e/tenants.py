@@ -2,16 +2,9 @@
 Tenants of the node's cards: ordinary pods that know nothing of gpufence.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gpufence import names
 from simulator.cluster.setup import SIMULATED
-from tests.e2e.site import APP
-
-if TYPE_CHECKING:
-    from tests.e2e.site import Json
+from tests.e2e.site import APP, Json
 
 IMAGE = "localhost/gpufence-workload:1"
 

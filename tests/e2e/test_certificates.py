@@ -2,8 +2,6 @@
 Certificates replaced in a running cluster.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -2,8 +2,6 @@
 The cluster itself: nothing of it outlives it, however it ends.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

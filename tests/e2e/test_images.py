@@ -2,8 +2,6 @@
 The images as they run: whose they are, what they hold, and what they cannot do.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.e2e.site import SYSTEM, RealSite

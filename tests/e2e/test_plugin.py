@@ -2,16 +2,10 @@
 What a person sees of it all by `kubectl gpufence`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.e2e.site import RealSite
 from tests.e2e.tenants import deployment
-
-if TYPE_CHECKING:
-    from tests.e2e.site import RealSite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

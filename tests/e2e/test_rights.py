@@ -2,20 +2,15 @@
 What an agent may do with its token, and what nobody with that token may.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from subprocess import CompletedProcess
 
 import pytest
 
 from tests.e2e.site import SYSTEM, RealSite
 from tests.e2e.tenants import pod
 from tests.support.site import AGENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from subprocess import CompletedProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

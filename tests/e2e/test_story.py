@@ -2,8 +2,6 @@
 The whole way, on a real node: from a label on a namespace to an explained eviction.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence import names

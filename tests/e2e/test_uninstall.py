@@ -2,19 +2,14 @@
 Taking gpufence out of a cluster again, and putting it back.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpufence import names
 from tests.e2e.site import OVERLAY, Json, RealSite, notes
 from tests.e2e.tenants import deployment, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -2,19 +2,14 @@
 The wheel is the product: everything in it imports without the sources beside it.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import sysconfig
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.sources import PACKAGES, ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The build backend looks for its own program beside the interpreter through PATH.
 _ENVIRONMENT = {"PATH": f"{sysconfig.get_path('scripts')}:/usr/bin:/bin"}

@@ -2,8 +2,6 @@
 Pods, amounts and noise for the property tests.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -2,8 +2,6 @@
 What crosses from program to program comes back as it was written, and noise is refused by name.
 """
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

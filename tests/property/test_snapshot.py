@@ -2,8 +2,6 @@
 Snapshots come back as they were written, and noise is refused by name.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, get_args, get_origin, get_type_hints
 

@@ -5,21 +5,15 @@ It knows nothing of Kubernetes: each request takes the next answer scripted for 
 again and again. Requests are told apart by "GET /path", watches by "WATCH /path".
 """
 
-from __future__ import annotations
-
 import json
+import ssl
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from kube import JsonObject
 from tests.support.http_server import LOOPBACK, PATIENCE_SECONDS, Exchange, HttpServer
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Mapping
-
-    from kube import JsonObject
 
 
 @dataclass(frozen=True)
@@ -45,8 +39,7 @@ class Seen:
         return parsed
 
 
-if TYPE_CHECKING:
-    Answer = Callable[[Exchange], None]
+Answer = Callable[[Exchange], None]
 
 
 class ApiServer(HttpServer):

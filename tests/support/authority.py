@@ -2,8 +2,6 @@
 Certificates, put into a folder as Kubernetes or a person would.
 """
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

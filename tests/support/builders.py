@@ -4,16 +4,12 @@ Builders of pods, nodes and cards: valid by default, so that a test says only wh
 Pods and nodes are plain JSON, as the API server sends them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpufence import names
 from gpufence.cards import Card, Instance, NodeCards, write_cards
 from gpufence.quantity import GIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 T4_BYTES = 15360 * MIB
 A100_BYTES = 40960 * MIB

@@ -7,13 +7,10 @@ from __future__ import annotations
 import socket
 import ssl
 from abc import abstractmethod
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 from tests.support.threads import Serving
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
 PATIENCE_SECONDS = 30.0

@@ -2,8 +2,6 @@
 Every manifest of a folder, as kustomize would take it: listed files and listed folders.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ The library can only be chosen when a process starts, so every claim about pynvm
 line of input is a Python expression, each line of output a JSON object with `value` or `error`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import sys

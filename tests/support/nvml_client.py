@@ -2,20 +2,16 @@
 The asking side of `child`: what a test says to a process that uses pynvml.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
 
 from simulator.nvml.build import CURRENT, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 ANSWER_SECONDS = 20.0
 END_SECONDS = 5.0

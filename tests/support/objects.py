@@ -2,8 +2,6 @@
 Pods, nodes and namespaces as people make them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpufence import names

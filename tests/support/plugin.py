@@ -4,12 +4,11 @@ Pods with plans, nodes and agents' snapshots as the plugin meets them.
 The plans are the webhook's own: they are what the plugin has to tell.
 """
 
-from __future__ import annotations
-
 import copy
 import io
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
@@ -23,17 +22,11 @@ from gpufence.snapshot import (
     UseRow,
     write_snapshot,
 )
-from kubectl_gpufence.pods import see_pod
-from kubectl_gpufence.scene import NodeAgent, Scene, by_node, see_node
+from kubectl_gpufence.pods import SeenPod, see_pod
+from kubectl_gpufence.scene import NodeAgent, Scene, SeenNode, by_node, see_node
 from tests.support.builders import T4_BYTES, card, gpushare, node, pod
 from tests.support.rewriting import POLICY, gpu_node, rewritten
 from webhook.rewrite.binding import exact_values
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kubectl_gpufence.pods import SeenPod
-    from kubectl_gpufence.scene import SeenNode
 
 NODE = "gpu-1"
 CARD = "GPU-0"

@@ -4,12 +4,10 @@ What the plugin shows in typical and in odd states, each a file beside this one.
 After a change on purpose, write them anew with `GPUFENCE_GOLDEN=write`, and read the difference.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.mode import Mode
@@ -19,8 +17,9 @@ from kubectl_gpufence.doctor import examine, findings_lines
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import AgentEvent, PodStory
 from kubectl_gpufence.inspect import inspection
-from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.report.owners import owner_lines, owners_csv, owners_table
+from kubectl_gpufence.scene import NodeAgent, Scene
 from kubectl_gpufence.table import Display
 from kubectl_gpufence.top.cards import card_lines, cards_table, node_lines, nodes_table
 from kubectl_gpufence.top.pods import pod_lines, pods_table
@@ -40,12 +39,6 @@ from tests.support.plugin import (
     snapshot,
     use_row,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from kubectl_gpufence.pods import SeenPod
-    from kubectl_gpufence.scene import NodeAgent, Scene
 
 FOLDER = Path(__file__).parents[1] / "golden" / "plugin"
 TERMINAL = Display(width=100)

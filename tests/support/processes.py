@@ -2,18 +2,13 @@
 Our programs as real processes: started as a user would, watched through their log.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 PATIENCE_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"

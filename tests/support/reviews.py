@@ -2,8 +2,6 @@
 Reviews as an API server sends them.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 Installations for the doctor: healthy, bare, sick in every way, and hidden from whoever asks.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,29 +4,22 @@ An API server with objects of gpufence on it, as its administrator works with it
 What each kind of tests needs beside that is in a class of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, Self
 from uuid import uuid4
 
 from gpufence import names
-from kube import ClientSettings, NotFoundError, PatchType, connect, core
+from kube import ClientSettings, JsonObject, NotFoundError, PatchType, connect, core
+from simulator.controlplane import ControlPlane
 from tests.support import objects
 from tests.support.manifests import BASE, moved
 from tests.support.manifests import objects as manifests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Self
-
-    from kube import JsonObject
-    from simulator.controlplane import ControlPlane
 
 PATIENCE_SECONDS = 60.0
 AGENT, CERTS, WEBHOOK = "gpufence-agent", "gpufence-certs", "gpufence-webhook"

@@ -2,8 +2,6 @@
 The project's own Python files, and which of them are pure.
 """
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

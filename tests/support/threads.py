@@ -2,15 +2,10 @@
 What goes on beside a test, in threads, for as long as a block lasts.
 """
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from socketserver import BaseServer
-    from typing import Self
+from socketserver import BaseServer
+from typing import Self
 
 _SHUTDOWN_SECONDS = 0.01
 

@@ -2,8 +2,6 @@
 The shared test vectors of tests/data/pods.json, as the tests of every part read them.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

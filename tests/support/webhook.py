@@ -2,17 +2,12 @@
 The webhook as a real process, and what can be asked of it.
 """
 
-from __future__ import annotations
-
 import http.client
-from typing import TYPE_CHECKING
+import signal
+import ssl
+from pathlib import Path
 
 from tests.support.processes import LOOPBACK, PATIENCE_SECONDS, ServingProcess
-
-if TYPE_CHECKING:
-    import signal
-    import ssl
-    from pathlib import Path
 
 
 class Webhook(ServingProcess):

@@ -5,16 +5,17 @@ Nothing of the manifests is changed but where the API server finds the webhook a
 test is about just that, how long it waits for it: it lets pods pass when that is over.
 """
 
-from __future__ import annotations
-
 import base64
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from gpufence import names
 from kube import PatchType, core, group
+from simulator.controlplane import ControlPlane
 from tests.support import objects
 from tests.support.authority import Authority, write_secret
 from tests.support.manifests import found
@@ -22,12 +23,6 @@ from tests.support.observing import wait_until
 from tests.support.site import RIGHTS, PlaneSite
 from tests.support.webhook import Webhook
 from webhook.metrics import NODES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from simulator.controlplane import ControlPlane
 
 HOOK_SECONDS = 30  # the longest there is: on a busy machine the shipped 1 and 3 s can be too short
 ADMISSION = "admissionregistration.k8s.io/v1"

@@ -2,18 +2,14 @@
 A workload as a test runs it: a real process, read line by line.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
 
 SECONDS = 20.0
 

@@ -2,8 +2,6 @@
 The shared vectors, held against the domain itself.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 Measure the agent: `python -m tests.bench.agent [--write docs/benchmarks.md] [part ...]`.
 """
 
-from __future__ import annotations
-
 import sys
 
 from tests.bench._report import report

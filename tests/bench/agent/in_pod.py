@@ -3,8 +3,6 @@ The agent as it runs in a pod: it finds its cluster without a kubeconfig, and so
 libraries that read one, which are a quarter of its memory.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -2,28 +2,20 @@
 How soon a pod goes whose hold has passed, on a real API server.
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB, MIB
-from kube import Reflector, Source, as_is, core
+from kube import ChangeType, Client, JsonObject, Reflector, Source, as_is, core
 from tests.bench._figures import Figure, at_most, percentile
-from tests.bench.agent.machine import CARDS, EVICTING, NODE, machine
+from tests.bench.agent.machine import CARDS, EVICTING, NODE, Machine, machine
+from tests.support.agent.process import AgentProcess
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube import ChangeType, Client, JsonObject
-    from tests.bench.agent.machine import Machine
-    from tests.support.agent.process import AgentProcess
 
 ROUNDS = 25
 INTERVAL_SECONDS = 1.0

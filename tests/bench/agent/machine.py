@@ -2,37 +2,30 @@
 A GPU node without a kubelet: real pods in the API, real processes, and memory that we dispose of.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpufence import names
 from gpufence.quantity import MIB
-from kube import PatchType, core
+from kube import Client, PatchType, core
 from simulator.controlplane import Assets, ControlPlane
 from simulator.node.pod import cgroup_line, read_pod
 from simulator.node.processes import ProcRoot
 from simulator.nvml.build import environment
-from simulator.nvml.processes import CardPlace
+from simulator.nvml.processes import CardPlace, Holding
 from simulator.nvml.state import State
 from simulator.progress import progress_on
 from tests.bench.webhook import sample
 from tests.support.agent.process import AgentProcess
 from tests.support.objects import agent_pod, namespace
 from tests.support.site import AGENT, PlaneSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from kube import Client
-    from simulator.nvml.processes import Holding
 
 NODE = "bench"
 EVICTING, CAPPING = "bench-evict", "bench-cap"

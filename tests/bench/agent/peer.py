@@ -6,20 +6,15 @@ processes on it with what they hold, which is what the agent reads when it reads
 everything that nvitop's own snapshot has.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from nvitop import (  # type: ignore[import-untyped] # it ships no types
     Device,
     take_snapshots,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def look(devices: list[Device]) -> int:

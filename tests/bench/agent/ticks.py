@@ -12,18 +12,14 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB
 from simulator.nvml.build import environment
 from tests.bench._figures import Figure, at_most
-from tests.bench.agent.machine import CARDS, crowd, machine
+from tests.bench.agent.machine import CARDS, Machine, Tenant, crowd, machine
 from tests.bench.webhook.programs import cpu_seconds, memory_mib
+from tests.support.agent.process import AgentProcess
 from tests.support.observing import MEASURING, children_naming
-
-if TYPE_CHECKING:
-    from tests.bench.agent.machine import Machine, Tenant
-    from tests.support.agent.process import AgentProcess
 
 PODS, PER_CARD = 110, 25
 TICKS = 3600

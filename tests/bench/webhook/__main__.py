@@ -2,21 +2,15 @@
 Measure the webhook: `python -m tests.bench.webhook [--write docs/benchmarks.md] [part ...]`.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tests.bench._figures import Figure
 from tests.bench._report import report
 from tests.bench.webhook import bindings, cpu, footprint, throughput
 from tests.support.authority import Authority, write_files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.bench._figures import Figure
 
 
 def parts() -> dict[str, Callable[[], list[Figure]]]:

@@ -2,8 +2,6 @@
 What the webhook is compared with: the shortest honest FastAPI handler, with a patch made before.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -2,23 +2,17 @@
 How long a binding waits for us on a real API server, the question about its pod included.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from simulator.controlplane import Assets, ControlPlane
 from simulator.progress import progress_on
 from tests.bench._figures import Figure, at_most, percentile
 from tests.support import objects
+from tests.support.authority import Authority
 from tests.support.webhook_site import WebhookSite
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.authority import Authority
 
 PODS = 300
 NODE, T4 = "t4", objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))

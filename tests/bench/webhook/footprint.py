@@ -3,19 +3,14 @@ Memory with 5,000 GPU nodes in the cache, each of the size that real ones have, 
 5,000 pods of which each is different.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import load, programs, sample
 from tests.support.api_server import ApiServer, reply, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.authority import Authority
+from tests.support.authority import Authority
 
 NODES, PAGE = 5000, 100
 PODS, CONNECTIONS = 5000, 8

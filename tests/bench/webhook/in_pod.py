@@ -3,8 +3,6 @@ The webhook as it runs in a pod: it finds its cluster without a kubeconfig, and 
 libraries that read one, which are a quarter of its memory.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -2,21 +2,16 @@
 A load of kept connections over TLS, cheap enough to measure a server on the other core.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
+import ssl
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import uvloop
 
 from tests.bench._figures import percentile
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True)

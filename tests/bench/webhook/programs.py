@@ -2,21 +2,16 @@
 The programs that are measured, each in a process of its own with its log in a file.
 """
 
-from __future__ import annotations
-
 import http.client
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE_SECONDS = 60.0
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

@@ -3,8 +3,6 @@ The reviews that are measured: training pods of 5 KB. The same again and again, 
 and pods of which each is another.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

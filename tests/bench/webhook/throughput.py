@@ -2,19 +2,14 @@
 Requests a second and how long each takes, over TLS, beside a bare FastAPI handler.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tests.bench._figures import Figure, at_least, at_most
 from tests.bench.webhook import load, programs, sample
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.authority import Authority
+from tests.support.authority import Authority
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64)
 JUDGED = 8

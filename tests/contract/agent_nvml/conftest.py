@@ -2,10 +2,10 @@
 A simulated machine per test, and samplers whose children load its library.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +14,7 @@ from agent.nvml.settings import SamplerSettings
 from gpufence.names import SIMULATOR_STATE
 from simulator.nvml.build import CURRENT, library_path
 from simulator.nvml.state import State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.contract.agent_nvml.machine import Start
+from tests.contract.agent_nvml.machine import Start
 
 PATIENT_SECONDS = 40.0
 """

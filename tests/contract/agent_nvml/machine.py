@@ -2,19 +2,15 @@
 Short words for what the tests do with a machine and see in a sample.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from agent.model.sample import CardSample, Sample
+from agent.nvml.sampler import Sampler
 from gpufence.quantity import MIB
 from simulator.nvml.layout import Lists
-
-if TYPE_CHECKING:
-    from agent.model.sample import CardSample, Sample
-    from agent.nvml.sampler import Sampler
-    from simulator.nvml.processes import Holding
-    from simulator.nvml.state import State
+from simulator.nvml.processes import Holding
+from simulator.nvml.state import State
 
 NOBODY: frozenset[str] = frozenset()
 RECOVERY_SECONDS = 30.0

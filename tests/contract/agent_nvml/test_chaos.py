@@ -2,24 +2,27 @@
 Minutes of a driver that does its worst, on real children.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
+from agent.model.sample import Sample
 from gpufence.quantity import MIB
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
 from simulator.nvml.state import State
-from tests.contract.agent_nvml.machine import COMPUTE, HANDLE, MEMORY, NOBODY, UUID, put, recovered
-
-if TYPE_CHECKING:
-    from agent.model.sample import Sample
-    from tests.contract.agent_nvml.machine import Start
+from tests.contract.agent_nvml.machine import (
+    COMPUTE,
+    HANDLE,
+    MEMORY,
+    NOBODY,
+    UUID,
+    Start,
+    put,
+    recovered,
+)
 
 SECONDS = 90.0
 WHOLE_CARDS = 4

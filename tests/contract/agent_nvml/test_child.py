@@ -2,15 +2,13 @@
 The child by itself: what it does with odd lines, and how it ends.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,11 +27,7 @@ from agent.nvml.settings import SamplerSettings
 from simulator.nvml.build import environment
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.nvml.state import State
+from simulator.nvml.state import State
 
 SECONDS = 30.0
 COMMAND = [sys.executable, "-m", "agent.nvml"]

@@ -2,33 +2,27 @@
 Cards that fail, drivers that go and come, and words that nobody can read.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from agent.nvml.sampler import Sampler
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
+from simulator.nvml.state import State
 from tests.contract.agent_nvml.machine import (
     COMPUTE,
     HANDLE,
     MEMORY,
     NOBODY,
     UUID,
+    Start,
     cards,
     held,
     put,
     recovered,
     used,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from agent.nvml.sampler import Sampler
-    from simulator.nvml.state import State
-    from tests.contract.agent_nvml.machine import Start
 
 NAME = "nvmlDeviceGetName"
 

@@ -2,11 +2,9 @@
 Calls that are slow, never return or take the process down.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
+from agent.nvml.sampler import Sampler
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
 from simulator.nvml.state import State
@@ -14,16 +12,13 @@ from tests.contract.agent_nvml.machine import (
     COMPUTE,
     MEMORY,
     NOBODY,
+    Start,
     cards,
     held,
     put,
     recovered,
     used,
 )
-
-if TYPE_CHECKING:
-    from agent.nvml.sampler import Sampler
-    from tests.contract.agent_nvml.machine import Start
 
 DEADLINE_SECONDS = 4.0
 """

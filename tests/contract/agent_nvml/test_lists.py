@@ -2,22 +2,14 @@
 Process lists that grow, lie or come in another layout.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from simulator.nvml.build import VARIANTS
+from agent.nvml.sampler import Sampler
+from simulator.nvml.build import VARIANTS, Variant
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction, Lists
-from tests.contract.agent_nvml.machine import COMPUTE, GRAPHICS, MPS, cards, held, put, used
-
-if TYPE_CHECKING:
-    from agent.nvml.sampler import Sampler
-    from simulator.nvml.build import Variant
-    from simulator.nvml.state import State
-    from tests.contract.agent_nvml.machine import Start
+from simulator.nvml.state import State
+from tests.contract.agent_nvml.machine import COMPUTE, GRAPHICS, MPS, Start, cards, held, put, used
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)

@@ -2,21 +2,15 @@
 Cards that are cut into MIG instances, and cut anew.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from agent.nvml.sampler import Sampler
 from gpufence.cards import Card, Instance
 from gpufence.quantity import MIB
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
+from simulator.nvml.state import State
 from tests.contract.agent_nvml.machine import MEMORY, UUID, cards, held, put, used
-
-if TYPE_CHECKING:
-    from agent.nvml.sampler import Sampler
-    from simulator.nvml.state import State
 
 CARD = 1  # the A100-40
 

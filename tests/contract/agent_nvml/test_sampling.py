@@ -2,23 +2,17 @@
 What a sample says of healthy cards, and when their processes are listed.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
 from agent.clock import boottime
+from agent.nvml.sampler import Sampler
 from gpufence.cards import Card
 from gpufence.quantity import MIB
 from simulator.nvml.layout import Lists
-from tests.contract.agent_nvml.machine import COMPUTE, NOBODY, cards, held, put, used
-
-if TYPE_CHECKING:
-    from agent.nvml.sampler import Sampler
-    from simulator.nvml.state import State
-    from tests.contract.agent_nvml.machine import Start
+from simulator.nvml.state import State
+from tests.contract.agent_nvml.machine import COMPUTE, NOBODY, Start, cards, held, put, used
 
 
 def test_cards_are_described(sampler: Sampler, machine: State) -> None:

@@ -2,19 +2,14 @@
 A machine per test, and one client per module that watches machine after machine.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from simulator.nvml.build import CURRENT
 from simulator.nvml.state import State
 from tests.support.nvml_client import Client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ALL_MODELS = "T4,V100-16,V100-32,A10G,L4,A100-40,A100-80,H100"
 

@@ -2,20 +2,14 @@
 Errors per function, card and call, and what pynvml makes of them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from simulator.nvml.state import State
-    from tests.support.nvml_client import Client
+from simulator.nvml.state import State
+from tests.support.nvml_client import Client
 
 MEMORY = "nvmlDeviceGetMemoryInfo"
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"

@@ -2,22 +2,17 @@
 Foreign programs that know nothing of the simulator: whatever they trip over is a fault of ours.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from simulator.nvml.build import environment
 from simulator.nvml.state import State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SECONDS = 30
 

@@ -2,22 +2,17 @@
 The library as a file: its layout against the Python side's, its symbols and how it is built.
 """
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from simulator.nvml import build, layout
 from simulator.nvml.errors import LibraryError
 from simulator.nvml.functions import FUNCTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 STRUCTURES = {
     "instance": layout.InstanceLayout,

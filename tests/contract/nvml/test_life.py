@@ -2,24 +2,18 @@
 Who is listed: living processes, with their PIDs as the asker's PID namespace sees them.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from gpufence.quantity import MIB
+from simulator.nvml.state import State
 from tests.support.nvml_client import Client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.nvml.state import State
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses(card(0))"
 USED = "nvmlDeviceGetMemoryInfo(card(0), nvmlMemory_v2).used"

@@ -2,20 +2,16 @@
 The process lists: protocol, contents and everything that pynvml makes of odd ones.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from gpufence.quantity import MIB
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction, Lists
-
-if TYPE_CHECKING:
-    from simulator.nvml.state import State
-    from tests.support.nvml_client import Client
+from simulator.nvml.state import State
+from tests.support.nvml_client import Client
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
 LISTS = {

@@ -2,19 +2,14 @@
 Cards in MIG mode: the tree of instances, who may see what, and what a change does to handles.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import MIB
-
-if TYPE_CHECKING:
-    from simulator.nvml.state import State
-    from tests.support.nvml_client import Client
+from simulator.nvml.state import State
+from tests.support.nvml_client import Client
 
 CARD = 5  # the A100-40
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"

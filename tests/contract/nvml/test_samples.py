@@ -2,17 +2,12 @@
 Utilization: what busy processes are sampled with.
 """
 
-from __future__ import annotations
-
 import os
 import time
-from typing import TYPE_CHECKING
 
 from gpufence.quantity import MIB
-
-if TYPE_CHECKING:
-    from simulator.nvml.state import State
-    from tests.support.nvml_client import Client
+from simulator.nvml.state import State
+from tests.support.nvml_client import Client
 
 SAMPLES = "nvmlDeviceGetProcessUtilization(card(0), {since})"
 

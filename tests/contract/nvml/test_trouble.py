@@ -2,24 +2,17 @@
 Calls that are slow, never return or take the process down.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
-from tests.support.nvml_client import NoAnswerError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from simulator.nvml.state import State
-    from tests.support.nvml_client import Client
+from simulator.nvml.state import State
+from tests.support.nvml_client import Client, NoAnswerError
 
 LIST = "nvmlDeviceGetComputeRunningProcesses"
 MEMORY = "nvmlDeviceGetMemoryInfo"

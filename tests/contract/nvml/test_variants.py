@@ -2,20 +2,15 @@
 Older and odder drivers: missing symbols and other widths, and what pynvml makes of them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from gpufence.quantity import MIB
 from simulator.nvml.build import VARIANTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from simulator.nvml.state import State
-    from tests.support.nvml_client import Client
+from simulator.nvml.state import State
+from tests.support.nvml_client import Client
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
 DETAIL = "nvmlDeviceGetRunningProcessDetailList"

@@ -2,20 +2,15 @@
 Every function the agent needs, on every model of card, through NVIDIA's own bindings.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpufence.quantity import MIB
-
-if TYPE_CHECKING:
-    from simulator.nvml.state import State
-    from tests.support.nvml_client import Client
+from simulator.nvml.state import State
+from tests.support.nvml_client import Client
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ Stand-ins for the frameworks: the names, signatures and laziness that the hook r
 Taken from reading torch 1.8 and 2.15, and TensorFlow 1.4, 1.13, 1.15, 2.0, 2.4 and 2.21.
 """
 
-from __future__ import annotations
-
 _TORCH = """
 import types
 __version__ = "{version}"

@@ -2,19 +2,14 @@
 The sitecustomize that ours hides runs as if ours were not there.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.contract.python_hook.standins import torch
 from tests.contract.python_hook.worlds import HOOK, SHARES, interpreters, said, start, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOUND = interpreters()
 MARKING = "import sys\nsys.marks = getattr(sys, 'marks', []) + ['{mark}']\n"

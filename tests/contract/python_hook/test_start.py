@@ -2,18 +2,13 @@
 An interpreter starts with the hook as it starts without: silently, whatever the flags.
 """
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.contract.python_hook.standins import tensorflow, torch
 from tests.contract.python_hook.worlds import HOOK, SHARES, interpreters, said, start, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOUND = interpreters()
 FINDERS = "import sys; print([type(each).__name__ for each in sys.meta_path].count('Finder'))"

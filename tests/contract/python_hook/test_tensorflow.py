@@ -2,18 +2,14 @@
 TensorFlow takes no more than the share, whichever way its devices come to life.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.contract.python_hook.standins import tensorflow
 from tests.contract.python_hook.worlds import SHARES, said, start, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHARE = 0.0641
 WORLDS = {

@@ -2,17 +2,12 @@
 PyTorch takes no more than the share, and starts CUDA no earlier than without us.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.contract.python_hook.standins import torch
 from tests.contract.python_hook.worlds import SHARES, interpreters, said, start, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START = "import torch; torch.cuda._lazy_init(); print(torch._C.calls)"
 NEW, OLD = "2.13.0+cu130", "2.9.1+cu128"

@@ -2,8 +2,6 @@
 Fresh interpreters as a container would start them, with the hook first on their path.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

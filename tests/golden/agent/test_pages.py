@@ -4,8 +4,6 @@ One whole page of metrics and one whole snapshot, reviewed like code.
 After a change on purpose: `GPUFENCE_GOLDEN=write make test`, then read the difference.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

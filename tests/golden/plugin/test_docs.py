@@ -2,8 +2,6 @@
 The page about the plugin shows what the plugin shows.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

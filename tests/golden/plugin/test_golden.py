@@ -2,8 +2,6 @@
 The plugin's tables and stories are those in the files beside this one.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -7,8 +7,6 @@ in full only the rows that differ. So a new framework is a row in the base and a
 Slots are written as the variables that read them, since their numbers say nothing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

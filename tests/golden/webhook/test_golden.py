@@ -2,8 +2,6 @@
 Realistic pods and what becomes of each, kept as files that are reviewed like code.
 """
 
-from __future__ import annotations
-
 import json
 import os
 

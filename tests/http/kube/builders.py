@@ -2,17 +2,11 @@
 Objects and answers as an API server makes them, and clients for it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gpufence.backoff import Backoff
-from kube import Client, ClientSettings, WatchSettings, connect
-
-if TYPE_CHECKING:
-    from kube import JsonObject
-    from tests.support.api_server import ApiServer
+from kube import Client, ClientSettings, JsonObject, WatchSettings, connect
+from tests.support.api_server import ApiServer
 
 PODS = "/api/v1/pods"
 

@@ -2,19 +2,13 @@
 A scripted server for every test of this folder.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from kube import Client
 from tests.http.kube.builders import client_of
 from tests.support.api_server import ApiServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube import Client
 
 
 @pytest.fixture

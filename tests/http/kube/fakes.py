@@ -2,17 +2,11 @@
 A handler that remembers and a clock that does not wait.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from kube import ChangeType
 from tests.support.http_server import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube import ChangeType
 
 
 class Recorder:

@@ -2,21 +2,13 @@
 Reflectors under test: started, stopped, and with everything that a test leaves out.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from kube import Reflector, Source
+from kube import JsonObject, Reflector, Source, WatchSettings
 from tests.http.kube.builders import PODS, WATCHING, client_of
-from tests.http.kube.fakes import FakeClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube import JsonObject, WatchSettings
-    from tests.http.kube.fakes import Recorder
-    from tests.support.api_server import ApiServer
+from tests.http.kube.fakes import FakeClock, Recorder
+from tests.support.api_server import ApiServer
 
 LIST = f"GET {PODS}"
 WATCH = f"WATCH {PODS}"

@@ -2,18 +2,16 @@
 What a client makes of each answer, seen over real sockets.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kube import (
     BadReplyError,
     Cause,
+    Client,
     ClientSettings,
     ConflictError,
     ForbiddenError,
@@ -29,10 +27,7 @@ from kube import (
 )
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pod, pods, status
 from tests.support.api_server import ApiServer, cut, hang, reply, watch
-
-if TYPE_CHECKING:
-    from kube import Client
-    from tests.support.http_server import Exchange
+from tests.support.http_server import Exchange
 
 POD = "/api/v1/namespaces/a/pods/p"
 EVICTION = f"{POD}/eviction"

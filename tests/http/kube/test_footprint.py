@@ -2,22 +2,17 @@
 What a program pays for the API server, in a pod and at a desk.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import yaml
 
 from tests.http.kube.builders import PODS, pods
 from tests.support.api_server import ApiServer, reply
 from tests.support.authority import Authority
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """
 import sys

@@ -2,22 +2,15 @@
 As whom a client speaks: tokens that rotate, in a pod and from files.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kube import ForbiddenError, connect
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pods, status
-from tests.support.api_server import ApiServer, reply, watch
+from tests.support.api_server import ApiServer, Seen, reply, watch
 from tests.support.authority import Authority
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.api_server import Seen
 
 LIST = f"GET {PODS}"
 UNAUTHORIZED = reply(status(401, "Unauthorized", "token expired"), 401)

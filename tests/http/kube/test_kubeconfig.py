@@ -2,28 +2,21 @@
 Kubeconfigs as people have them, used against a real TLS server.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
-from kube import AccessError, connect
+from kube import AccessError, Client, connect
 from tests.http.kube.builders import PODS, SETTINGS, pods, status
 from tests.http.kube.tunnel import tunnel
 from tests.support.api_server import ApiServer, reply
 from tests.support.authority import Authority
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from kube import Client
 
 LIST = f"GET {PODS}"
 SECRET = "very-secret"

@@ -2,19 +2,11 @@
 How pages become one list, and what is never taken for a list.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from kube import BadReplyError, GoneError
+from kube import BadReplyError, Client, GoneError
 from tests.http.kube.builders import PODS, pod, pods, status
-from tests.support.api_server import reply
-
-if TYPE_CHECKING:
-    from kube import Client
-    from tests.support.api_server import ApiServer
+from tests.support.api_server import ApiServer, reply
 
 
 def test_lists_put_pages_together(server: ApiServer, client: Client) -> None:

@@ -2,10 +2,8 @@
 API servers that can only be reached through a proxy.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +13,6 @@ from tests.http.kube.builders import PODS, SETTINGS, pods
 from tests.http.kube.tunnel import tunnel
 from tests.support.api_server import ApiServer, reply
 from tests.support.authority import Authority
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_https_goes_through_a_tunnel(server: ApiServer, tmp_path: Path) -> None:

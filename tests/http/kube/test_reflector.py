@@ -2,11 +2,8 @@
 How a collection reaches its handler, whatever the network makes of the bytes.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,10 +20,7 @@ from tests.http.kube.builders import (
 )
 from tests.http.kube.fakes import FakeClock, Recorder
 from tests.http.kube.following import LIST, WATCH, following, name_of
-from tests.support.api_server import hang, reply, watch
-
-if TYPE_CHECKING:
-    from tests.support.api_server import Answer, ApiServer
+from tests.support.api_server import Answer, ApiServer, hang, reply, watch
 
 
 def test_list_then_changes_reach_the_handler_in_order(server: ApiServer) -> None:

@@ -2,18 +2,15 @@
 How a picture of a collection stays true when the server or the way to it fails.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpufence.backoff import Backoff
-from kube import Reflector, Source
+from kube import ChangeType, JsonObject, Reflector, Source
 from tests.http.kube.builders import (
     PODS,
     SETTINGS,
@@ -28,11 +25,7 @@ from tests.http.kube.builders import (
 )
 from tests.http.kube.fakes import FakeClock, Recorder
 from tests.http.kube.following import LIST, WATCH, following, name_of
-from tests.support.api_server import cut, hang, reply, watch
-
-if TYPE_CHECKING:
-    from kube import ChangeType, JsonObject
-    from tests.support.api_server import Answer, ApiServer
+from tests.support.api_server import Answer, ApiServer, cut, hang, reply, watch
 
 
 def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:

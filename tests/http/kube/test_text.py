@@ -2,21 +2,14 @@
 What is no object, such as a pod's metrics through the proxy, and the namespace a context means.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from kube import BadReplyError, ForbiddenError, connect
+from kube import BadReplyError, Client, ForbiddenError, connect
 from tests.http.kube.builders import SETTINGS, status
 from tests.http.kube.test_kubeconfig import kubeconfig
 from tests.support.api_server import ApiServer, reply
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kube import Client
 
 METRICS = "/api/v1/namespaces/a/pods/b:8080/proxy/metrics"
 KEY = f"GET {METRICS}"

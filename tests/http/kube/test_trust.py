@@ -2,14 +2,12 @@
 Whom a client believes, shown with real handshakes.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +16,6 @@ from kube.tls import Certificates, Trust
 from tests.http.kube.builders import PODS, SETTINGS, client_of, pods
 from tests.support.api_server import ApiServer, reply
 from tests.support.authority import Authority
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_server_of_the_cluster_ca_is_believed(tmp_path: Path) -> None:

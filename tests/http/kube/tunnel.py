@@ -2,14 +2,10 @@
 What a proxy does with CONNECT, as company networks have them: pass bytes on, unread.
 """
 
-from __future__ import annotations
-
 import socket
 import threading
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tests.support.http_server import Exchange
+from tests.support.http_server import Exchange
 
 _CHUNK_BYTES = 65_536
 

@@ -2,29 +2,23 @@
 Somebody at a desk: a scripted API server, a kubeconfig for it, and the plugin run in this process.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from gpufence.snapshot import write_snapshot
+from kube import JsonObject
 from kubectl_gpufence.__main__ import run
 from kubectl_gpufence.arguments import parse
 from kubectl_gpufence.output import Output
 from kubectl_gpufence.table import Display
 from tests.http.kube.builders import status
-from tests.support.api_server import reply
+from tests.support.api_server import Answer, ApiServer, reply
 from tests.support.plugin import NODE, raw_node, raw_pod, snapshot
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kube import JsonObject
-    from tests.support.api_server import Answer, ApiServer
 
 SYSTEM = "/api/v1/namespaces/gpufence-system/pods"
 PODS = "/api/v1/namespaces/team-a/pods"

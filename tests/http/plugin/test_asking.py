@@ -2,10 +2,7 @@
 Answers that are missing, slow, strange or forbidden.
 """
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,15 +16,12 @@ from tests.http.plugin.desk import (
     DENIED,
     PODS,
     SYSTEM,
+    Desk,
     agent_pod,
     listed,
 )
-from tests.support.api_server import hang, reply
+from tests.support.api_server import Answer, hang, reply
 from tests.support.plugin import NODE, Screen, raw_pod, snapshot
-
-if TYPE_CHECKING:
-    from tests.http.plugin.desk import Desk
-    from tests.support.api_server import Answer
 
 NODE_2 = "/api/v1/nodes/gpu-2"
 NEWER = write_snapshot(snapshot()).replace('"v":1', '"v":2').encode()

@@ -2,21 +2,15 @@
 The doctor asks the API server and the webhooks.
 """
 
-from __future__ import annotations
-
 import base64
-from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 
 from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
-from tests.http.plugin.desk import ABSENT, DENIED, agent_pod, listed, namespace
+from tests.http.plugin.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.api_server import reply
-
-if TYPE_CHECKING:
-    from tests.http.plugin.desk import Desk
-    from tests.support.http_server import Exchange
+from tests.support.http_server import Exchange
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

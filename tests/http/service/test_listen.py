@@ -2,8 +2,6 @@
 Addresses to listen on, over real sockets.
 """
 
-from __future__ import annotations
-
 import socket
 
 import pytest

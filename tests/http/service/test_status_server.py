@@ -2,16 +2,14 @@
 The plain port over real sockets, with clients of every kind.
 """
 
-from __future__ import annotations
-
 import http.client
 import resource
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,9 +23,6 @@ from service.status_server import (
     text_reply,
 )
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOOPBACK = "127.0.0.1"
 LARGE = b"x" * (8 << 20)

@@ -2,18 +2,13 @@
 One authority for the folder, one webhook for those tests that do not harm it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.authority import Authority, write_files
 from tests.support.webhook import Webhook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,11 @@
 The binding hook before a scripted API server: exact where everything is certain, else as it is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -23,14 +22,9 @@ from tests.support.reviews import binding, binding_review, encoded, review
 from webhook.cluster import LiveCluster, WithoutCluster
 from webhook.hooks.bindings import BindingHook
 from webhook.hooks.pods import PodHook
-from webhook.outcome import ReviewResult
+from webhook.outcome import Reply, ReviewResult
 from webhook.policy import WebhookPolicy
 from webhook.review import BINDINGS, PODS, read_review
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from webhook.outcome import Reply
 
 UNITS = Units(gpushare_bytes=GIB)
 POLICY = WebhookPolicy(default=CandidateCard(UNITS, None))

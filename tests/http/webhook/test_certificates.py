@@ -2,13 +2,11 @@
 The serving certificate changes while connections live on, and never for the worse.
 """
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import ssl
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,6 @@ from tests.support.authority import Authority, Leaf, write_files, write_secret
 from tests.support.reviews import encoded, review
 from tests.support.threads import Beside
 from tests.support.webhook import Webhook, ask
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 QUICK = {"GPUFENCE_TLS_POLL_SECONDS": "0.05"}
 SWAPS = 50

@@ -2,26 +2,20 @@
 Starting with mistakes, and ending without losing anybody.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.support.authority import Authority
 from tests.support.processes import LOOPBACK, PATIENCE_SECONDS
 from tests.support.reviews import encoded, review
 from tests.support.webhook import Webhook, ask
 from webhook.server import LAST_ANSWERS_SECONDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.authority import Authority
 
 CAP = "/v1/pods/cap"
 

@@ -2,22 +2,16 @@
 What the API server and a stranger get over a real connection.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import socket
 import ssl
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.processes import LOOPBACK
 from tests.support.reviews import binding_review, encoded, pod, review
-from tests.support.webhook import ask
-
-if TYPE_CHECKING:
-    from tests.support.webhook import Webhook
+from tests.support.webhook import Webhook, ask
 
 CAP = "/v1/pods/cap"
 GPU_POD = pod() | {

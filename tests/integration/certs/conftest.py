@@ -2,19 +2,13 @@
 A namespace with the manifests applied and nothing run yet.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from simulator.controlplane import ControlPlane
 from tests.integration.certs.site import CertsSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from simulator.controlplane import ControlPlane
 
 
 @pytest.fixture

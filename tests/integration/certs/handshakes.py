@@ -4,18 +4,13 @@ A client that trusts just what the bundle says at the moment, and never keeps a 
 The API server keeps its connections for a minute and a half and would meet few of the certificates.
 """
 
-from __future__ import annotations
-
 import base64
 import socket
 import ssl
-from typing import TYPE_CHECKING
 
+from kube import Client
 from tests.integration.certs.site import CONFIGURATION, LOOPBACK
 from tests.support.threads import Beside
-
-if TYPE_CHECKING:
-    from kube import Client
 
 CALL_SECONDS = 5.0
 

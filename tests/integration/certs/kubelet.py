@@ -2,18 +2,12 @@
 What a kubelet does for a mounted Secret: every change becomes a new folder behind `..data`.
 """
 
-from __future__ import annotations
-
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
+from kube import Client
 from tests.support.threads import Beside
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from kube import Client
 
 PERIOD_SECONDS = 0.1
 

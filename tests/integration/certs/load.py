@@ -2,20 +2,14 @@
 People who create pods without a pause, and count.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from gpufence.names import INJECTED
-from kube import KubeError, core
+from kube import Client, KubeError, core
 from tests.support.objects import gpu_pod
 from tests.support.threads import Beside
-
-if TYPE_CHECKING:
-    from kube import Client
 
 CREATORS = 3
 

@@ -4,18 +4,13 @@ A way to the API server that counts writes, and tells when the n-th has been car
 The one who wrote never hears of it: that is where a crash hurts most.
 """
 
-from __future__ import annotations
-
 import http.client
+import ssl
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from tests.support.http_server import Exchange, HttpServer
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable
 
 WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
 

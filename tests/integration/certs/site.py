@@ -2,8 +2,6 @@
 A cluster on which the manifests of the certificates are applied, and programs that run against it.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -11,26 +9,21 @@ import signal
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from certs.bundle import read_bundle
+from certs.bundle import Bundle, read_bundle
 from certs.facts import look_at
-from certs.material import KeyPair, ServiceNames
+from certs.material import KeyPair, ServiceNames, Stored
 from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from kube import PatchType, core, group
+from simulator.controlplane import ControlPlane
 from tests.integration.certs.proxy import Proxy
 from tests.support import manifests
 from tests.support.site import CERTS, PATIENCE_SECONDS, RIGHTS, PlaneSite
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from certs.bundle import Bundle
-    from certs.material import Stored
-    from simulator.controlplane import ControlPlane
 
 LOOPBACK = "127.0.0.1"
 CONFIGURATION = group(

@@ -2,22 +2,14 @@
 The API server in memory, on which unit tests stand, behaves like the real one.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from certs.ports import Api
 from gpufence.names import TLS_SECRET
-from kube import ConflictError, NotFoundError, PatchType, core, group
-from tests.integration.certs.site import CONFIGURATION
+from kube import ConflictError, JsonObject, NotFoundError, PatchType, core, group
+from tests.integration.certs.site import CONFIGURATION, CertsSite
 from tests.support.certs.builders import NAMES
 from tests.support.certs.fakes import installed
-
-if TYPE_CHECKING:
-    from certs.ports import Api
-    from kube import JsonObject
-    from tests.integration.certs.site import CertsSite
 
 SIDES = ("memory", "real")
 

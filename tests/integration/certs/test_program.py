@@ -2,30 +2,22 @@
 The program on a real API server, with exactly the rights of its manifests.
 """
 
-from __future__ import annotations
-
 import base64
 import subprocess
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from certs.bundle import normal
 from certs.issue import issue_ca, issue_leaf
-from certs.material import DAY, ServiceNames
+from certs.material import DAY, KeyPair, ServiceNames
 from certs.renewal import Keep, decide
 from gpufence.names import CA_SECRET, TLS_SECRET
 from kube import ClientSettings, ForbiddenError, connect, core, group
-from tests.integration.certs.site import CONFIGURATION
+from tests.integration.certs.site import CONFIGURATION, CertsSite
 from tests.support.site import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from certs.material import KeyPair
-    from tests.integration.certs.site import CertsSite
 
 
 def encoded(ca: KeyPair) -> str:

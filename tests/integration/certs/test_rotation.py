@@ -2,12 +2,12 @@
 Rotations and crashes while pods are created without a pause through the real webhook.
 """
 
-from __future__ import annotations
-
 import ssl
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +23,6 @@ from tests.integration.certs.site import CONFIGURATION, LOOPBACK, CertsSite
 from tests.support.objects import gpu_pod
 from tests.support.observing import wait_until
 from tests.support.webhook import Webhook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 PATIENCE_SECONDS = 30.0
 LEAST = 20

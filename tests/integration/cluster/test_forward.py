@@ -2,21 +2,16 @@
 The door between two networks, here from one to the same.
 """
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from simulator.cluster import forward
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOOPBACK = "127.0.0.1"
 SECONDS = 30.0

@@ -2,18 +2,12 @@
 A control plane with scheduler and controller manager: what they add.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from simulator.controlplane import ControlPlane
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.controlplane import ControlPlane
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 The demo, as somebody runs it who has just cloned the project.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

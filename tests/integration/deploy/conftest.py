@@ -2,19 +2,13 @@
 A control plane of its own for the folder: whole installations would disturb everybody else's tests.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from simulator.controlplane import ControlPlane, PlaneOptions
+from simulator.controlplane import Assets, ControlPlane, PlaneOptions
 from tests.integration.deploy.rendering import listed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.controlplane import Assets
 
 FOREIGN_KINDS = (
     ("cert-manager.io", "Certificate"),

@@ -2,18 +2,14 @@
 What kustomize makes of a folder.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from simulator.controlplane import ControlPlane
+from simulator.controlplane import ControlPlane
 
 Objects = dict[tuple[str, str], dict[str, Any]]
 WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})

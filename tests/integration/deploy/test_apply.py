@@ -2,26 +2,21 @@
 Every installation that we describe is one that an API server takes, and gives back entirely.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from gpufence import names
+from simulator.controlplane import ControlPlane
 from tests.integration.deploy.rendering import Objects, listed, rendered
 from tests.support.manifests import BASE, COMPONENTS, DEPLOY, ROOT, components
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from simulator.controlplane import ControlPlane
 
 pytestmark = pytest.mark.timeout(300)  # the first test pays for the installation
 

@@ -2,18 +2,13 @@
 The script that builds the images finds an engine, hands it what it needs, and says what is wrong.
 """
 
-from __future__ import annotations
-
 import subprocess
 import tomllib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.manifests import DEPLOY, ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCRIPT = DEPLOY / "images" / "build"
 ENGINE = """#!/bin/sh

@@ -2,9 +2,9 @@
 The policies of two components, as shipped, on a real API server: whom they stop, and whom not.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -19,16 +19,10 @@ from kube import (
     core,
     group,
 )
-from simulator.controlplane import User
+from simulator.controlplane import ControlPlane, User
 from tests.integration.deploy.rendering import WORKLOADS, listed, rendered
 from tests.support.manifests import DEPLOY
 from tests.support.observing import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from simulator.controlplane import ControlPlane
 
 OWN, OTHER = "guard-a", "guard-b"
 TENANT = User("tenant", "tenants")

@@ -2,13 +2,11 @@
 The three images as they are built: who they start as, what is in them, and what is not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +15,6 @@ from simulator.progress import progress_on
 from tests.integration.deploy.unpacked import Unpacked, unpack
 from tests.support.manifests import found, pod_spec
 from tests.support.sources import PACKAGES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]  # the first one builds the images
 

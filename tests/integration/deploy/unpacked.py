@@ -2,17 +2,13 @@
 An image as files: what a container runtime would make of its archive.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 WHITEOUT = ".wh."
 READ_ONLY = (

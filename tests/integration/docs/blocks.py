@@ -5,14 +5,10 @@ A line above each block says so: `<!-- run -->` or `<!-- not run: why -->`. In a
 a command; the other lines are its output, in which `...` stands for anything.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 PROMPT: Final = "$ "
 ANYTHING: Final = "..."

@@ -2,8 +2,6 @@
 Every command block of every page says whether it is run, and those that are do what they say.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -2,16 +2,9 @@
 Small objects for a real API server.
 """
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
-from kube import Client, ClientSettings, connect, core
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kube import JsonObject
+from kube import Client, ClientSettings, JsonObject, connect, core
 
 
 def client_of(kubeconfig: Path) -> Client:

@@ -2,19 +2,13 @@
 An administrator of the session's control plane.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from kube import Client
+from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import client_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kube import Client
-    from simulator.controlplane import ControlPlane
 
 
 @pytest.fixture

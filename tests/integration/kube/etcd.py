@@ -2,15 +2,11 @@
 What an administrator can do to etcd behind the API server's back.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 
 class _UnixConnection(http.client.HTTPConnection):

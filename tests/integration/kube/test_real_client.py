@@ -2,9 +2,8 @@
 Our reading of the API, held against a real API server.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from kube import (
     ForbiddenError,
     GoneError,
     InvalidRequestError,
+    JsonObject,
     NotFoundError,
     PatchType,
     ServerError,
@@ -25,6 +25,7 @@ from kube import (
     core,
     group,
 )
+from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import (
     budget,
     config_map,
@@ -36,13 +37,6 @@ from tests.integration.kube.builders import (
     pod,
 )
 from tests.integration.kube.etcd import compact
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from kube import JsonObject
-    from simulator.controlplane import ControlPlane
 
 
 def running_pod(client: Client, namespace: str, name: str, node: str = "nowhere") -> JsonObject:

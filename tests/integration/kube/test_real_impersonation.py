@@ -2,22 +2,15 @@
 What an agent may do as its own node, and nothing beyond.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from kube import ClientSettings, ForbiddenError, Reflector, Source, connect, core, group
+from kube import Client, ClientSettings, ForbiddenError, Reflector, Source, connect, core, group
+from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import client_of, name_of, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from kube import Client
-    from simulator.controlplane import ControlPlane
 
 RULES = [
     {

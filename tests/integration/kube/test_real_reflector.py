@@ -2,15 +2,14 @@
 A reflector on a real API server, through expired versions and an outage.
 """
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
-from kube import Reflector, Source, WatchSettings
+from kube import ChangeType, Client, Reflector, Source, WatchSettings
+from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import (
     config_map,
     config_maps,
@@ -20,12 +19,6 @@ from tests.integration.kube.builders import (
 )
 from tests.integration.kube.etcd import compact
 from tests.support.observing import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kube import ChangeType, Client
-    from simulator.controlplane import ControlPlane
 
 PATIENCE_SECONDS = 60.0
 

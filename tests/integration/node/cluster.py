@@ -2,23 +2,18 @@
 Make pods for a simulated node and watch what becomes of them, through the real API server.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpufence.errors import GpufenceError
+from simulator.controlplane import ControlPlane
+from simulator.node import SimulatedNode
 from simulator.nvml.build import environment
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from simulator.controlplane import ControlPlane
-    from simulator.node import SimulatedNode
 
 Json = dict[str, Any]
 

@@ -2,19 +2,13 @@
 One simulated node for all tests of a module that need nothing special of it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, RestartPauses, SimulatedNode
 from tests.integration.node.cluster import Ground
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.controlplane import ControlPlane
 
 
 @pytest.fixture(scope="module")

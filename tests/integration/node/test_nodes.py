@@ -2,27 +2,22 @@
 The node itself: what it registers, and what is left when it goes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from simulator.nvml.state import State
 from tests.integration.node.cluster import Ground, pod, workload
 from tests.support.observing import eventually, processes_naming
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.controlplane import ControlPlane
 
 
 def read_node(plane: ControlPlane, name: str) -> Any:

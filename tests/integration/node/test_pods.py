@@ -2,18 +2,12 @@
 Pods on the node, as the API shows them.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB
-from tests.integration.node.cluster import pod, workload
+from tests.integration.node.cluster import Ground, pod, workload
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from tests.integration.node.cluster import Ground
 
 KEY = "gpufence.io/sitecustomize"
 GPU = {"limits": {"aliyun.com/gpu-mem": "3"}}

@@ -2,18 +2,13 @@
 The whole way: kube-scheduler, the node, its cards, and back.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 from gpufence.quantity import GIB, MIB
+from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from tests.integration.node.cluster import Ground, nvml_processes, pod, workload
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from simulator.controlplane import ControlPlane
 
 
 def test_a_pod_goes_from_the_scheduler_to_the_card_and_away(

@@ -2,13 +2,12 @@
 One site for each module: a control plane, a node with an agent's stand-in, a namespace.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from gpufence.snapshot import write_snapshot
+from simulator.controlplane import ControlPlane
 from tests.integration.plugin.site import PluginSite, own_address
 from tests.support.api_server import ApiServer, reply
 from tests.support.plugin import (
@@ -20,11 +19,6 @@ from tests.support.plugin import (
     snapshot,
     use_row,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.controlplane import ControlPlane
 
 MIB = 2**20
 

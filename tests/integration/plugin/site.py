@@ -2,26 +2,20 @@
 A control plane with a GPU node, its agent's stand-in, and pods that bear the webhook's plans.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpufence import names
-from kube import ConflictError, PatchType, core
-from simulator.controlplane import User
+from kube import ConflictError, JsonObject, PatchType, core
+from simulator.controlplane import ControlPlane, User
 from tests.support import objects
+from tests.support.api_server import ApiServer
 from tests.support.observing import wait_until
 from tests.support.site import PlaneSite, run, surroundings
-
-if TYPE_CHECKING:
-    from kube import JsonObject
-    from simulator.controlplane import ControlPlane
-    from tests.support.api_server import ApiServer
 
 SYSTEM = core("namespaces", names.SYSTEM_NAMESPACE)
 TENANT = User("tenant", "tenants")

@@ -2,20 +2,14 @@
 The plugin on a real API server, with snapshots that come through its pod proxy.
 """
 
-from __future__ import annotations
-
 import json
 import signal
-from typing import TYPE_CHECKING
 
 from gpufence import names
 from kube import core
 from simulator.controlplane import User
-from tests.integration.plugin.site import SYSTEM, TENANT
+from tests.integration.plugin.site import SYSTEM, TENANT, PluginSite
 from tests.support.site import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from tests.integration.plugin.site import PluginSite
 
 APPS = "/apis/apps/v1/namespaces/gpufence-system"
 MAY_NOT_PROXY = "you may not list pods in gpufence-system"

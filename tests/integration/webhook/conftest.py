@@ -2,20 +2,14 @@
 One webhook on one control plane for the folder, and one with a scheduler for those who need it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from simulator.controlplane import ControlPlane
 from tests.support.authority import Authority
+from tests.support.webhook import Webhook
 from tests.support.webhook_site import WebhookSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.controlplane import ControlPlane
-    from tests.support.webhook import Webhook
 
 
 @pytest.fixture(scope="package")

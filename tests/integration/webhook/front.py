@@ -2,19 +2,13 @@
 A webhook that misbehaves on command, in the place of ours.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
+from tests.support.authority import Leaf
 from tests.support.http_server import Exchange, HttpServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.support.authority import Leaf
 
 SLOW_SECONDS = 4.0  # the hooks wait for 3 at most
 

@@ -2,16 +2,10 @@
 What has to hold whenever nobody answers for us.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
 from tests.support import objects
-from tests.support.webhook_site import annotations_of
-
-if TYPE_CHECKING:
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import WebhookSite, annotations_of
 
 POD_SECONDS = 3.0
 BINDING_SECONDS = 1.0

@@ -2,21 +2,16 @@
 Which pods the API server asks about: the match conditions, compiled and run by it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from gpufence import names
 from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES
 from tests.support import objects
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.webhook import Webhook
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook import Webhook
+from tests.support.webhook_site import WebhookSite
 
 
 def limited(resource: str) -> dict[str, Any]:

@@ -2,20 +2,14 @@
 Whatever becomes of the webhook, pods are made and bound, in time.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.integration.webhook.front import FAULTS, Front
 from tests.integration.webhook.passing import assert_made_and_bound
 from tests.support.authority import Authority
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import WebhookSite
 
 
 @pytest.fixture(scope="module")

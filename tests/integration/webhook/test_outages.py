@@ -2,20 +2,14 @@
 The webhook killed, the API server away, the cluster empty or brand-new.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gpufence import names
 from tests.integration.webhook.passing import assert_made_and_bound
 from tests.support import objects
 from tests.support.reviews import encoded, review
-from tests.support.webhook_site import annotations_of
-
-if TYPE_CHECKING:
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import WebhookSite, annotations_of
 
 
 def test_a_webhook_killed_between_two_requests_stops_nobody(site: WebhookSite) -> None:

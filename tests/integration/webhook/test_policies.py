@@ -2,9 +2,8 @@
 Both policies, as shipped, on a real API server: what they deny, and all that they must not.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -24,12 +23,7 @@ from kube import (
 from simulator.controlplane import User
 from tests.support import objects
 from tests.support.observing import wait_until
-from tests.support.webhook_site import ADMISSION, annotations_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import ADMISSION, WebhookSite, annotations_of
 
 NODE = "policies-node"
 FROZEN = (

@@ -2,10 +2,9 @@
 What people meet when they label a namespace and create pods in it.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -14,13 +13,8 @@ from gpufence import names
 from kube import ForbiddenError, core
 from tests.support import objects
 from tests.support.observing import wait_until
-from tests.support.webhook_site import annotations_of, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.webhook import Webhook
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook import Webhook
+from tests.support.webhook_site import WebhookSite, annotations_of, environment
 
 pytestmark = pytest.mark.usefixtures("webhook")  # whichever test comes first
 

@@ -2,20 +2,14 @@
 Certificates change while a real API server asks without a pause.
 """
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from gpufence import names
 from kube import ClientSettings, connect, core
 from tests.support import objects
 from tests.support.authority import write_secret
-from tests.support.webhook_site import annotations_of
-
-if TYPE_CHECKING:
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook_site import WebhookSite, annotations_of
 
 CREATORS = 4
 SWAPS = 20

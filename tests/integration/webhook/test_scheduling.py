@@ -2,10 +2,9 @@
 The whole way of a pod through a real scheduler and real controllers.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,13 +12,8 @@ from gpufence import names
 from kube import core
 from tests.support import objects
 from tests.support.observing import wait_until
-from tests.support.webhook_site import annotations_of, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.webhook import Webhook
-    from tests.support.webhook_site import WebhookSite
+from tests.support.webhook import Webhook
+from tests.support.webhook_site import WebhookSite, annotations_of, environment
 
 T4, H100 = "scheduling-t4", "scheduling-h100"
 OURS = {"example.com/pool": "scheduling"}

@@ -2,20 +2,15 @@
 The command line of the workload: exit codes, messages and how fast it starts.
 """
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from simulator.nvml.state import State
 from tests.support.workload import Program
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START_SECONDS = 0.15
 

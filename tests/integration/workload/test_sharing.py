@@ -2,12 +2,11 @@
 Several workloads on one card: who dies, who lives, and what caps change about it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,6 @@ from gpufence.quantity import GIB, MIB
 from simulator.nvml.state import State
 from tests.support.observing import eventually
 from tests.support.workload import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DONE = "holding on"
 

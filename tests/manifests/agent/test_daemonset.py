@@ -2,8 +2,6 @@
 The DaemonSet fits the program, and asks of a node no more than the program needs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from agent.model.policy import EvictionPolicy

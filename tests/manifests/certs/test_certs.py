@@ -2,8 +2,6 @@
 The manifests keep to the names of the code, and grant no more than it uses.
 """
 
-from __future__ import annotations
-
 from certs.dial import PORT_NAME
 from gpufence import names
 from tests.support.manifests import BASE, found, objects, pod_spec

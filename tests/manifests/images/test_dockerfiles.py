@@ -2,21 +2,16 @@
 The Dockerfiles make what the manifests start: one program, for nobody, from locked packages.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re
 import tomllib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from tests.support.manifests import DEPLOY, ROOT, found, pod_spec
 from tests.support.sources import PACKAGES, tree_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 IMAGES = DEPLOY / "images"
 WORKLOADS = {

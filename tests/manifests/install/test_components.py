@@ -2,8 +2,6 @@
 What components say again is what the code says.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from typing import Any

@@ -2,8 +2,6 @@
 What all parts stand on: the namespace, who may call whom, versions and images.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from typing import Any

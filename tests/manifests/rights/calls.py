@@ -6,18 +6,13 @@ patch and delete, or to a `Source`, which is listed and watched. Whatever does n
 error here, so that no request can slip by unseen.
 """
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.support.sources import ROOT, shown, tree_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 VERBS = {"post": "create", "patch": "patch", "delete": "delete"}

@@ -2,8 +2,6 @@
 Rights and requests are the same set: no rule that no code uses, no request that lacks a rule.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

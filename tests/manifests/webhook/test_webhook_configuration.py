@@ -2,8 +2,6 @@
 The webhook configuration says what the code means.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 Deployment, Service, rights and policies fit the program and each other.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,21 +2,16 @@
 Histories of pods on a card, second by second.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from agent.model.pod import PodOnNode
 from agent.model.policy import EvictionPolicy
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
-
-if TYPE_CHECKING:
-    from agent.model.pod import PodOnNode
 
 # A short life: grace, hold and pauses pass within the seconds that a property test can look at.
 POLICY = EvictionPolicy(

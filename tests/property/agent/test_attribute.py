@@ -2,8 +2,6 @@
 What holds for attribution whatever the lists show.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 from hypothesis import given

@@ -2,8 +2,6 @@
 What holds for a leaky bucket.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

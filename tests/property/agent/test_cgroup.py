@@ -2,8 +2,6 @@
 What holds for a cgroup file whatever is in it.
 """
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given

@@ -2,8 +2,6 @@
 What holds for the judge whatever happens on a card.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given, settings

@@ -2,8 +2,6 @@
 What holds for every list a driver writes and every line the child says.
 """
 
-from __future__ import annotations
-
 import struct
 
 from hypothesis import given

@@ -2,15 +2,13 @@
 What holds for every sample, whatever the driver does to the children.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.nvml.protocol import Counted, NvmlFailure
+from agent.model.sample import Sample
+from agent.nvml.protocol import Answer, Counted, NvmlFailure, Question
 from agent.nvml.sampler import Sampler
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB
@@ -29,10 +27,6 @@ from tests.support.agent.nvml import (
     memory,
     processes_of,
 )
-
-if TYPE_CHECKING:
-    from agent.model.sample import Sample
-    from agent.nvml.protocol import Answer, Question
 
 CARDS = 3
 UUIDS = [f"GPU-{index}" for index in range(CARDS)]

@@ -2,24 +2,16 @@
 Several runs, of which exactly one takes one step at a time, in an order that a test chooses.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from certs.ensure import Run, RunOptions
-from certs.ports import World
-from kube import KubeError
+from certs.ports import Replica, Served, World
+from gpufence.errors import GpufenceError
+from kube import JsonObject, KubeError, Listing, PatchType
 from tests.support.certs.builders import NAMES, NOW
-from tests.support.certs.fakes import FakeClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from certs.ports import Replica, Served
-    from gpufence.errors import GpufenceError
-    from kube import JsonObject, Listing, PatchType
-    from tests.support.certs.fakes import FakeApi, FakeFleet
+from tests.support.certs.fakes import FakeApi, FakeClock, FakeFleet
 
 PATIENCE_SECONDS = 30.0
 

@@ -2,8 +2,6 @@
 Whatever a Secret or a bundle holds is looked at without a crash.
 """
 
-from __future__ import annotations
-
 import base64
 
 import pytest

@@ -2,11 +2,8 @@
 Runs that overlap, lag and die in any order never break a handshake.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,7 +11,7 @@ from hypothesis import strategies as st
 
 from certs.bundle import read_bundle
 from certs.ensure import Run, RunOptions
-from certs.material import WaitSettings
+from certs.material import KeyPair, WaitSettings
 from tests.property.certs.stage import Actor
 from tests.support.certs.builders import NAMES, NOW
 from tests.support.certs.fakes import (
@@ -26,9 +23,6 @@ from tests.support.certs.fakes import (
     unheard,
     world,
 )
-
-if TYPE_CHECKING:
-    from certs.material import KeyPair
 
 ACTORS, REPLICAS = 3, 2
 PATIENCE = WaitSettings(settle_seconds=5.0, wait_seconds=3.0)

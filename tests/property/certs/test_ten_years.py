@@ -2,8 +2,6 @@
 Ten years and more of daily runs, in seconds.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from cryptography import x509

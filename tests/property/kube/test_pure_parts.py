@@ -2,8 +2,6 @@
 What holds for every pause, every cutting of a stream and every answer of a stranger.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

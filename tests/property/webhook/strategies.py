@@ -2,8 +2,6 @@
 Pods as people write them, forge them and get them wrong, for the webhook's properties.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

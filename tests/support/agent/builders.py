@@ -2,22 +2,16 @@
 Builders of what the agent's parts hand each other; valid by default.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from agent.attribute import attribute
 from agent.model.pod import Controller, PodLimit, PodOnNode, pods_on_node
 from agent.model.sample import CardMemory, CardSample, GpuProcess, ProcessList, Sample
-from agent.model.use import Occupant, Owner, PodOnCard
+from agent.model.use import Observation, Occupant, Owner, PodOnCard, ProcessUse
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
 from tests.support.builders import T4_BYTES, card
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from agent.model.use import Observation, ProcessUse
 
 LIMIT = 3 * GIB
 CARDS = tuple(card(index) for index in range(8))

@@ -2,29 +2,21 @@
 A node in memory: cards, processes and an API server behind the agent's ports, on a fake clock.
 """
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from agent.events import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
-from agent.model.decision import ActResult, Answer
-from agent.model.pod import pods_on_node
+from agent.model.decision import ActResult, Answer, Verdict
+from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import NO_TROUBLE, Sample, Trouble
+from agent.model.use import Occupant
+from gpufence.cards import NodeCards
 from tests.support.agent.builders import card_sample, process_of
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from agent.events import EventCreate, EventPatch
-    from agent.model.decision import Verdict
-    from agent.model.pod import PodOnNode, PodsOnNode
-    from agent.model.use import Occupant
-    from gpufence.cards import NodeCards
 
 QUICK = EvictionPolicy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
 

@@ -4,12 +4,14 @@ Builders of what the child says, and the child itself as a test scripts it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from agent.model.sample import CardMemory, GpuProcess, merged
 from agent.nvml.child import EndedError
 from agent.nvml.faults import Code
 from agent.nvml.protocol import (
+    Answer,
     Ask,
     Counted,
     Listed,
@@ -21,14 +23,9 @@ from agent.nvml.protocol import (
     read_question,
     write_answer,
 )
+from agent.nvml.session import Session
 from agent.nvml.settings import SamplerSettings
 from gpufence.quantity import GIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.nvml.protocol import Answer
-    from agent.nvml.session import Session
 
 TOTAL = 15360 * MIB
 LOST = NvmlFailure(Code.GPU_IS_LOST, "nvmlDeviceGetHandleByIndex")

@@ -2,8 +2,6 @@
 The agent as a real process: watched through its log and its pages.
 """
 
-from __future__ import annotations
-
 import http.client
 
 from gpufence.snapshot import Snapshot, read_snapshot

@@ -2,21 +2,15 @@
 A node on which everything happens at once, for the golden page and the golden snapshot.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from agent.model.pod import Cap
 from agent.model.sample import Trouble
-from agent.model.state import About, ClusterStatus, Identity
+from agent.model.state import About, AgentState, ClusterStatus, Identity
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, controller, occupant, pod
 from tests.support.agent.node import running
-
-if TYPE_CHECKING:
-    from agent.model.state import AgentState
 
 STATUS = ClusterStatus(
     synced=True,

@@ -4,27 +4,20 @@ A node on a fake clock: pods hold memory by script, the agent's deciding half lo
 Only the shell is missing: who is to be evicted is told an answer and leaves when the test says so.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agent.attribute import attribute
 from agent.judge import judge, objection, settle
-from agent.model.decision import ActResult, Answer
+from agent.model.decision import ActResult, Answer, Decision, Outcome
 from agent.model.memory import Memory
-from agent.model.pod import pods_on_node
+from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import Sample
+from agent.model.use import Observation, Occupant
 from tests.support.agent.builders import card_sample, process_of
 from tests.support.builders import T4_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.model.decision import Decision, Outcome
-    from agent.model.pod import PodOnNode, PodsOnNode
-    from agent.model.use import Observation, Occupant
 
 LONG_AGO = -10_000.0
 

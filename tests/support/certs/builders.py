@@ -2,16 +2,12 @@
 Valid certificates and objects; a test passes only what it is about.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from certs.issue import issue_ca, issue_leaf
 from certs.material import DAY, Facts, KeyPair, ServiceNames
 from gpufence.names import WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
-
-if TYPE_CHECKING:
-    from kube import JsonObject
+from kube import JsonObject
 
 NOW = 1_790_000_000.0
 NAMES = ServiceNames(WEBHOOK_SERVICE, "fencing")

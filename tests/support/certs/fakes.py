@@ -2,12 +2,11 @@
 An API server, time and replicas in memory; tests/integration/certs holds the first to the real one.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -17,14 +16,9 @@ from certs.facts import der_of, signers_of
 from certs.material import KeyPair
 from certs.ports import Replica, Served, World
 from gpufence.names import CA_SECRET, TLS_SECRET, WEBHOOK_CONFIGURATION
-from kube import Failure, Listing, PatchType, core, group
+from kube import Failure, JsonObject, Listing, PatchType, core, group
 from kube.errors import error_for
 from tests.support.certs.builders import NAMES, configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kube import JsonObject
 
 CONFIGURATION = group(
     "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", WEBHOOK_CONFIGURATION

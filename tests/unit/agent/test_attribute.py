@@ -2,15 +2,12 @@
 Whose memory is whose.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from agent.attribute import MPS_SERVER
-from agent.model.pod import pods_on_node
+from agent.model.pod import PodOnNode, pods_on_node
 from agent.model.sample import GpuProcess, merged
+from agent.model.use import Occupant, PodOnCard
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import (
     CARDS,
@@ -22,10 +19,6 @@ from tests.support.agent.builders import (
     process_of,
     uses,
 )
-
-if TYPE_CHECKING:
-    from agent.model.pod import PodOnNode
-    from agent.model.use import Occupant, PodOnCard
 
 UUID = CARDS[0].uuid
 A = pod("a")

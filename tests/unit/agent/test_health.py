@@ -2,8 +2,6 @@
 When a restart would help.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.health import CONTAINER_SECONDS, trouble_of_container, trouble_of_loop

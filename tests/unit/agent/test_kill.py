@@ -2,13 +2,11 @@
 The last resort: only the process that was judged gets the signal, on real processes.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,9 +15,6 @@ from agent.model.decision import Action, Answer, Outcome, Verdict
 from agent.model.use import ProcessUse
 from tests.support.agent.builders import on_card, pod, process_of
 from tests.support.agent.node import Processes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 POD = pod("stuck", terminating=True)
 

@@ -2,8 +2,6 @@
 From the API server's pods to the judge's.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

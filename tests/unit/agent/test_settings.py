@@ -2,11 +2,8 @@
 What an operator can set: every variable does something, and every mistake is told.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +12,8 @@ from agent.model.policy import Budgets, EvictionPolicy, EvictWhen
 from agent.settings import AgentSettings, read_agent_settings
 from gpufence.errors import SettingsError
 from gpufence.quantity import GIB, MIB
+from gpufence.setting_kinds import Row
 from gpufence.settings import rows, shown_settings
-
-if TYPE_CHECKING:
-    from gpufence.setting_kinds import Row
 
 
 def read(**variables: str) -> AgentSettings:

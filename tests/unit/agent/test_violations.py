@@ -2,8 +2,6 @@
 Counting violations, in numbers that stay small.
 """
 
-from __future__ import annotations
-
 from agent.model.decision import Decision, Outcome, Verdict
 from agent.model.memory import Bucket, Watch
 from agent.model.state import MOST_NAMESPACES, OTHERS, count_violations

@@ -2,8 +2,6 @@
 What may stand in a bundle, and what is kept of what stands there.
 """
 
-from __future__ import annotations
-
 import pytest
 import trustme
 

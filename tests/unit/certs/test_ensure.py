@@ -2,9 +2,8 @@
 What a run does to a cluster, from nothing and from every kind of damage.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 import trustme
@@ -16,6 +15,7 @@ from certs.issue import issue_ca
 from certs.material import DAY, KeyPair, ServiceNames, WaitSettings
 from certs.ports import ContendedError, MissingObjectError
 from certs.renewal import Keep, decide
+from kube import JsonObject, PatchType
 from tests.support.certs.builders import HOOKS, NAMES, NOW, ca_and_leaf, configuration
 from tests.support.certs.fakes import (
     CA,
@@ -30,11 +30,6 @@ from tests.support.certs.fakes import (
     unheard,
     world,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from kube import JsonObject, PatchType
 
 FOREIGN = trustme.CA().cert_pem.bytes()
 

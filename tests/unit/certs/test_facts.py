@@ -2,8 +2,6 @@
 What stored text is found to be.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from typing import Any

@@ -2,11 +2,9 @@
 Certificates as strict verifiers want them.
 """
 
-from __future__ import annotations
-
 import ssl
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -17,9 +15,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from certs.issue import BACKDATED_SECONDS, CA_DAYS, LEAF_DAYS, issue_ca, issue_leaf
 from certs.material import DAY, KeyPair, ServiceNames
 from tests.support.certs.builders import NAMES, NOW, ca_and_leaf
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def load(pair: KeyPair) -> x509.Certificate:

@@ -5,8 +5,8 @@ When old CAs stop being trusted, and when not yet.
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,10 +14,10 @@ from certs.bundle import normal, read_bundle
 from certs.dial import call_each, endpoints_of
 from certs.ensure import Run, RunOptions
 from certs.issue import issue_ca, issue_leaf
-from certs.material import WaitSettings
+from certs.material import KeyPair, WaitSettings
 from certs.overlap import Overlap
 from certs.ports import OvertakenError, Replica, Served, World
-from kube import group
+from kube import JsonObject, group
 from tests.support.certs.builders import NAMES, NOW
 from tests.support.certs.fakes import (
     CA,
@@ -30,12 +30,6 @@ from tests.support.certs.fakes import (
     unheard,
     world,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from certs.material import KeyPair
-    from kube import JsonObject
 
 SLICES = group("discovery.k8s.io/v1", "namespaces", NAMES.namespace, "endpointslices")
 PATIENCE = WaitSettings(settle_seconds=0.5, wait_seconds=3.0)

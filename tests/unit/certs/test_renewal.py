@@ -2,18 +2,11 @@
 What is kept and what is renewed, reason by reason.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from certs.material import DAY, BadMaterial, ServiceNames, Stored
+from certs.material import DAY, BadMaterial, Facts, ServiceNames, Stored
 from certs.renewal import Keep, Reason, RenewCA, RenewLeaf, days_left, decide, due_at
 from tests.support.certs.builders import NAMES, NOW, facts
-
-if TYPE_CHECKING:
-    from certs.material import Facts
 
 CA = facts(not_after=NOW + 3649 * DAY, names=frozenset())
 DAMAGES = [

@@ -2,8 +2,6 @@
 What the program can be told.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from certs.material import ServiceNames, WaitSettings

@@ -2,8 +2,6 @@
 What a person is shown, and when it alarms.
 """
 
-from __future__ import annotations
-
 import trustme
 
 from certs.bundle import Injector

@@ -2,8 +2,6 @@
 Which nodes a pod allows, by the rules of the Kubernetes scheduler.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 What users write on pods and namespaces.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence import names

@@ -2,8 +2,6 @@
 Pauses grow, stay bounded, and differ between those who pause.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.backoff import Backoff

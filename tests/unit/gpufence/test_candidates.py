@@ -2,8 +2,6 @@
 The cards a pod might meet.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

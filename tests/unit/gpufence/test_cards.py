@@ -2,8 +2,6 @@
 The cards annotation of a Node.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 The CEL text that keeps pods without GPU away from the webhook.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpufence import names

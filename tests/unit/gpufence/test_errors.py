@@ -2,8 +2,6 @@
 What a problem says to a person.
 """
 
-from __future__ import annotations
-
 from gpufence.errors import InvalidError, Problem, SettingsError, UnknownVersionError, shown
 
 PROBLEM = Problem("spec.x", "12 apples", "is not a number", "write digits")

@@ -2,8 +2,6 @@
 The text format of Prometheus.
 """
 
-from __future__ import annotations
-
 from gpufence.exposition import Distribution, Family, Histogram, write_page
 
 

@@ -2,8 +2,6 @@
 What a check says.
 """
 
-from __future__ import annotations
-
 from gpufence.findings import Finding, Level, look, ok, unknown, wrong
 
 

@@ -2,9 +2,8 @@
 What the shared vectors, tests/data/pods.json, do not show of limits: sentences and rounding.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from gpufence.limits import Limits, Part, read_limits
 from gpufence.pods import read_pod
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import T4_BYTES, container, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 GPU = {"nvidia.com/gpu": "1"}
 

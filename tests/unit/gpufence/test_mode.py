@@ -2,8 +2,6 @@
 The ladder observe, cap, evict and its kill switch.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.errors import InvalidError

@@ -2,8 +2,6 @@
 Names that other programs rely on.
 """
 
-from __future__ import annotations
-
 import re
 
 from gpufence import names

@@ -2,8 +2,6 @@
 What a node says about its cards and units.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 The plan annotation.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

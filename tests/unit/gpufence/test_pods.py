@@ -2,18 +2,12 @@
 What is read of a pod, and who runs together in it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.pods import Container, ContainerKind, read_pod
+from gpufence.shape import Object
 from tests.support.builders import container, pod, sidecar
-
-if TYPE_CHECKING:
-    from gpufence.shape import Object
 
 
 def names_of(phases: tuple[tuple[Container, ...], ...]) -> list[list[str]]:

@@ -2,8 +2,6 @@
 The grammar of Kubernetes quantities, as a table.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.errors import InvalidError

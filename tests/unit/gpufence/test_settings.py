@@ -2,12 +2,10 @@
 A table of settings: reading, help and documentation come from the same rows.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +16,7 @@ from gpufence.setting_kinds import (
     ADDRESS,
     NAMES,
     Kind,
+    Row,
     choice,
     converted,
     parsed,
@@ -35,11 +34,6 @@ from gpufence.settings import (
     shown_settings,
     unknown_settings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpufence.setting_kinds import Row
 
 
 class Colour(StrEnum):

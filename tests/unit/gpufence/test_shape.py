@@ -2,11 +2,9 @@
 Typed access to JSON nobody has promised.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,9 +21,6 @@ from gpufence.shape import (
     texts,
     whole_number,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.mark.parametrize(

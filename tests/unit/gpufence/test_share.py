@@ -2,8 +2,6 @@
 From a limit to what a framework is told.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.annotations import Headroom

@@ -2,8 +2,6 @@
 The snapshot an agent hands out, as text.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 Amounts, times and names as people read them.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.quantity import GIB, MIB

@@ -5,21 +5,16 @@ Chores of the Makefile: `lock` renews requirements/, `coverage` holds the figure
 webhook and its policies into deploy/.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.support.sources import ROOT, files_of_tests, product_files, pure_files, shown
 from tests.unit.house.conditions import CONDITIONED, with_conditions
 from tests.unit.house.pages import PAGES, with_tables
 from tests.unit.house.walks import RECORDED, walks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAMS = ("webhook", "agent", "certs", "plugin")
 OVERALL_PERCENT = 90

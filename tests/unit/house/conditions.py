@@ -2,17 +2,12 @@
 The conditions in deploy/ that follow from the dialects: who calls the webhook, and what is frozen.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from gpufence import conditions
 from tests.support.sources import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _COLUMNS = 100
 _BASE = ROOT / "deploy" / "base" / "webhook"

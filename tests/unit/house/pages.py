@@ -5,8 +5,6 @@ stands once.
 A table stands between two comments, of which the first names what it has the rows of.
 """
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 

@@ -2,8 +2,6 @@
 The import contracts bite: each is broken on purpose in a copy of the tree.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 The glossary leads to what is there.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

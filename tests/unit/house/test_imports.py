@@ -2,8 +2,6 @@
 Kinds of tests do not reach into each other: what several of them need is in tests/support.
 """
 
-from __future__ import annotations
-
 import ast
 
 from tests.support.sources import ROOT, files_of_tests, imported_by, shown, tree_of

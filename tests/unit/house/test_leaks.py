@@ -2,8 +2,6 @@
 What must never stand in the tree: addresses of package indexes and paths of one machine.
 """
 
-from __future__ import annotations
-
 import subprocess
 
 from tests.support.sources import ROOT

@@ -3,12 +3,11 @@ The lower bound beside the upper one: a module is about one whole subject, and a
 thing.
 """
 
-from __future__ import annotations
-
 import ast
 import statistics
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +20,6 @@ from tests.support.sources import (
     shown,
     tree_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LEAST_MEDIAN = {
     "gpufence": 110,

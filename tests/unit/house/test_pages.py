@@ -2,16 +2,11 @@
 The pages of settings say what the programs read.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.unit.house.pages import PAGES, with_tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

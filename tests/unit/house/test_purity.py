@@ -2,18 +2,13 @@
 What import-linter cannot say: pure modules touch no file, clock, environment, network or log.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
 import pytest
 
 from tests.support.sources import imported_by, is_pure, module_name, pure_files, shown, tree_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 FORBIDDEN_MODULES = frozenset(
     {

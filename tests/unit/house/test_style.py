@@ -2,20 +2,15 @@
 The size budget and the manners that no linter checks.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.sources import files_of_tests, product_files, shown, tree_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MODULE_LINES = 300
 TEST_MODULE_LINES = 400

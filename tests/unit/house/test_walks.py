@@ -2,8 +2,6 @@
 The two walks stay as short as they were.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,10 +4,10 @@ How many functions and modules of ours one pod create and one verdict run throug
 Whoever changes the order of things reads all of them first, so the numbers may not grow unnoticed.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from types import FrameType
+from typing import NamedTuple
 
 from gpufence.mode import Mode
 from gpufence.nodes import read_node
@@ -20,10 +20,6 @@ from tests.support.sources import PACKAGES
 from webhook.fleet import Fleet
 from webhook.rewrite import Rewrite, rewrite
 from webhook.settings import PodSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 SECONDS_OVER = 10
 

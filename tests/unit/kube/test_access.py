@@ -2,19 +2,14 @@
 Which way to a cluster is taken, and what is said when there is none.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kube import AccessError, ClientSettings, connect, read_client_settings
 from kube.access import find_access
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOWHERE = ClientSettings(default_kubeconfig="/nonexistent/config")
 

@@ -2,14 +2,9 @@
 What is remembered of a collection.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from kube import Cache
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_changes_are_reported_once() -> None:

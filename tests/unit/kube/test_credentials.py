@@ -2,18 +2,13 @@
 Tokens are read again in time, and a bad moment does not lose a good one.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from kube.credentials import CommandedToken, TokenFile
 from kube.errors import AccessError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 class Time:

@@ -2,8 +2,6 @@
 Every way a connection can fail has words for a person.
 """
 
-from __future__ import annotations
-
 import ssl
 
 import pytest

@@ -2,8 +2,6 @@
 Lines come out whole, however the bytes came in.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kube.watch import LineCutter, LineTooLongError

@@ -2,8 +2,6 @@
 Names become parts of paths, and never more than that.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kube import core, group

@@ -2,8 +2,6 @@
 Which servers are reached through a proxy, and which directly.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kube.proxies import Proxies, choose_proxy, read_proxies

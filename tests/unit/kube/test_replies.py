@@ -2,8 +2,6 @@
 Whatever a server answers becomes an object or one of our errors, never anything else.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

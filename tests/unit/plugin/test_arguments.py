@@ -2,8 +2,6 @@
 What can be typed, and what it goes to.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

@@ -2,27 +2,21 @@
 The doctor's findings, and how they are told.
 """
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trustme
 
 from gpufence.findings import Level
 from kubectl_gpufence.doctor import examine, findings_json, findings_lines, is_wrong
-from kubectl_gpufence.doctor.installation import HOOKS, LabelledNamespace, MaybeHidden
+from kubectl_gpufence.doctor.installation import HOOKS, Installation, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.doctor.read import metric, validity
 from kubectl_gpufence.table import Display
 from tests.support import sick
 from tests.support.plugin import seen_node
-
-if TYPE_CHECKING:
-    from kubectl_gpufence.doctor.installation import Installation
-
 
 FINE = sick.healthy()
 NO_PODS: dict[str, Any] = {

@@ -2,10 +2,8 @@
 What the stories of the golden files leave open: rare states, words of other versions, doubts.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,15 +15,12 @@ from kubectl_gpufence.explain.advice import what_will_be
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.injected import ShareFigures, formula
 from kubectl_gpufence.explain.story import AgentEvent, PodStory, read_events
-from kubectl_gpufence.pods import see_pod
+from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.table import Display
 from kubectl_gpufence.verdicts import VERDICTS, verdict, what_follows
 from tests.support.builders import container, gpushare
 from tests.support.plugin import agent, pod_row, raw_pod, seen_pod, snapshot, use_row
 from tests.support.plugin_cases import explained
-
-if TYPE_CHECKING:
-    from kubectl_gpufence.pods import SeenPod
 
 
 def test_every_verdict_of_this_versions_agent_is_known() -> None:

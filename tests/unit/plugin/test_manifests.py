@@ -2,8 +2,6 @@
 What the plugin looks for is what the manifests install.
 """
 
-from __future__ import annotations
-
 from gpufence import names
 from kubectl_gpufence.ask import AGENT_LABEL, WEBHOOK_LABEL
 from kubectl_gpufence.doctor.installation import HOOKS, POLICIES

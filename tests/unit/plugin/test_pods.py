@@ -2,8 +2,6 @@
 What is read of pods and nodes.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence import names

@@ -2,8 +2,6 @@
 Suggested limits, and what a report says of its owners.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,8 +2,6 @@
 Amounts and tables as people read them, fitted to where they are shown.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.quantity import GIB, MIB

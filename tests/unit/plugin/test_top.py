@@ -2,8 +2,6 @@
 What the tables of the golden files leave open: JSON, and pods that are not asked for.
 """
 
-from __future__ import annotations
-
 from kubectl_gpufence.top.cards import card_json, card_lines, node_json, node_lines
 from kubectl_gpufence.top.pods import pod_json, pod_lines
 from tests.support.plugin import agent, pod_row, scene, seen_pod, snapshot

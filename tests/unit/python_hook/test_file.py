@@ -2,8 +2,6 @@
 The hook is one small file that travels in an annotation and runs where we cannot test.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil

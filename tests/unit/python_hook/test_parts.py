@@ -5,8 +5,6 @@ What the hook decides where fresh interpreters, tests/contract/python_hook, do n
 # The hook is untyped, for Python 2.7 to parse it.
 # mypy: allow-untyped-calls
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 from typing import Any

@@ -2,8 +2,6 @@
 The form of the log's lines.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from typing import Any

@@ -2,8 +2,6 @@
 The values at binding.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

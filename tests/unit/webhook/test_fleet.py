@@ -2,8 +2,6 @@
 All GPU nodes of a cluster, and the cards a pod might meet among them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

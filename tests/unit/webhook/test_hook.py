@@ -2,8 +2,6 @@
 Mounting the start-up hook.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -2,8 +2,6 @@
 The operator's settings about pods.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence import names

@@ -2,8 +2,6 @@
 The decision as a whole: modes, refusals, forgeries, namespaces, scheduling.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 Who schedules a pod, and which taints it bears.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

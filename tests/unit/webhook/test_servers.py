@@ -2,8 +2,6 @@
 Servers that plan the card's memory by themselves.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 What becomes of the values that users have set themselves.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

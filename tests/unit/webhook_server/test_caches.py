@@ -2,8 +2,6 @@
 What is remembered of nodes and namespaces.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

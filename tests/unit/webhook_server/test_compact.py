@@ -2,8 +2,6 @@
 Nodes that share what they have in common.
 """
 
-from __future__ import annotations
-
 from gpufence.dialects import Units
 from gpufence.nodes import GpuNode, read_node
 from webhook.caches import Labels, compact

@@ -2,8 +2,6 @@
 What is counted and written of requests: the page of metrics and the lines of the log.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging

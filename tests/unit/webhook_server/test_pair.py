@@ -2,11 +2,9 @@
 Which pairs may go live.
 """
 
-from __future__ import annotations
-
 import ssl
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -18,10 +16,6 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.support.authority import Authority, Leaf, write_files, write_secret
 from webhook.tls import CertificateWatch, Pair, PairError, read_certificate, read_pair
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 END = "-----END CERTIFICATE-----"
 

@@ -2,8 +2,6 @@
 The envelope: what counts as a review, and what an answer looks like.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

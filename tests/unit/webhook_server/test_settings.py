@@ -2,8 +2,6 @@
 The webhook's settings.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

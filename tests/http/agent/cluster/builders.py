@@ -2,10 +2,9 @@
 An agent's cluster part before a scripted API server, and the answers such a server gives.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
 from agent.model.decision import Action, Outcome, Verdict
@@ -14,19 +13,13 @@ from gpufence import names
 from gpufence.backoff import Backoff
 from gpufence.cards import write_cards
 from gpufence.mode import Mode
-from kube import WatchSettings
+from kube import JsonObject, WatchSettings
 from tests.http.kube.builders import client_of, status
-from tests.support.api_server import reply, watch
+from tests.support.api_server import Answer, ApiServer, reply, watch
 from tests.support.builders import card, gpushare, node, node_cards
 from tests.support.builders import pod as raw_pod
+from tests.support.http_server import Exchange
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kube import JsonObject
-    from tests.support.api_server import Answer, ApiServer
-    from tests.support.http_server import Exchange
 
 NODE: Final = "node-1"
 PODS: Final = "/api/v1/pods"

@@ -2,10 +2,8 @@
 What is asked to make a pod go, and what is made of answers that a healthy API server never gives.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,11 +21,8 @@ from tests.http.agent.cluster.builders import (
     refusal,
     verdict,
 )
-from tests.support.api_server import cut, hang, reply
-
-if TYPE_CHECKING:
-    from tests.support.api_server import Answer as Reply
-    from tests.support.api_server import ApiServer
+from tests.support.api_server import Answer as Reply
+from tests.support.api_server import ApiServer, cut, hang, reply
 
 EVICTION = f"POST {POD}/eviction"
 DELETION = f"DELETE {POD}"

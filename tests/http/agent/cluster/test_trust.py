@@ -2,9 +2,7 @@
 As whom an agent acts, and how far it believes what it knows.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -29,12 +27,7 @@ from tests.http.agent.cluster.builders import (
     settings,
     wait_for,
 )
-from tests.support.api_server import cut, reply
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.api_server import ApiServer
+from tests.support.api_server import ApiServer, cut, reply
 
 FORBIDDEN = refusal(403, "Forbidden")
 

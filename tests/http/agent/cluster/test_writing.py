@@ -2,10 +2,8 @@
 Events and the node's cards on their way, when the way is bad.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,10 +23,7 @@ from tests.http.agent.cluster.builders import (
     this_node,
     wait_for,
 )
-from tests.support.api_server import cut, hang, reply
-
-if TYPE_CHECKING:
-    from tests.support.api_server import ApiServer
+from tests.support.api_server import ApiServer, cut, hang, reply
 
 EVENTS = f"{NAMESPACE}/events"
 CREATED = f"POST {EVENTS}"

@@ -5,24 +5,18 @@ Whose a process is it knows from the node's own folder of processes; it asks nei
 agent.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 import time
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from kube import KubeError, as_is, collect, core
+from kube import Client, JsonObject, KubeError, as_is, collect, core
+from simulator.node import SimulatedNode
+from simulator.nvml.card import SimulatedCard
 from tests.integration.agent.chaos.spans import Span
-from tests.integration.agent.chaos.truth import REPORT_MARGIN, SHORT_FLOOR, History, Life
-
-if TYPE_CHECKING:
-    from kube import Client, JsonObject
-    from simulator.node import SimulatedNode
-    from simulator.nvml.card import SimulatedCard
-    from tests.integration.agent.chaos.truth import Words
+from tests.integration.agent.chaos.truth import REPORT_MARGIN, SHORT_FLOOR, History, Life, Words
 
 LOOK_SECONDS = 0.1
 FOG_SECONDS = 0.35

@@ -5,18 +5,14 @@ Each lives by a script of its own. Those who only peak do so for less than the h
 for; those who offend do so until somebody stops them.
 """
 
-from __future__ import annotations
-
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from gpufence import names
 from gpufence.quantity import GIB, MIB
 from tests.integration.agent.chaos.truth import Words
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Mapping
 
 EVICTING: Final = ("chaos-evict-a", "chaos-evict-b")
 CAPPING: Final = "chaos-cap"

@@ -2,19 +2,14 @@
 The agent as a process that is killed and started again at will, and the child that measures for it.
 """
 
-from __future__ import annotations
-
 import os
+import signal
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from tests.support.agent.process import AgentProcess, Line
 from tests.support.observing import MEASURING, children_naming, eventually, memory_of
-
-if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable
-
-    from tests.support.agent.process import AgentProcess, Line
 
 PATIENCE_SECONDS = 30.0
 

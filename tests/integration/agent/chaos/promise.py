@@ -8,18 +8,11 @@ missed if the pod was over it without a break for longer than was promised, whil
 the way.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tests.integration.agent.chaos.spans import Span, fullest, widened, without
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.agent.chaos.truth import History, Life, Start
-
+from tests.integration.agent.chaos.truth import History, Life, Start
 
 LOOK_SECONDS = 0.15
 """

@@ -2,12 +2,8 @@
 PURE. Stretches of time, and what they add up to.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 _DRAIN = 0.5
 

@@ -2,13 +2,11 @@
 A control plane, a node, an agent, and the hands that do to them what the plan says.
 """
 
-from __future__ import annotations
-
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gpufence import names
 from kube import (
@@ -28,9 +26,6 @@ from tests.integration.agent.chaos.promise import Promise
 from tests.integration.agent.chaos.truth import Blind, Start
 from tests.integration.agent.program.site import NodeSite
 from tests.support import objects
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NODE = "chaos"
 CARDS = "T4,T4,T4"

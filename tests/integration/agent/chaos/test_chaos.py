@@ -6,11 +6,8 @@ the length of the long run. The times of the agent are a fifteenth of those it c
 an hour's worth of violations fits; the short run takes two minutes, nearly all of it waiting.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,16 +16,12 @@ from gpufence.quantity import MIB
 from kube import as_is, collect, core
 from simulator.progress import progress_on
 from tests.integration.agent.chaos.people import MODES
-from tests.integration.agent.chaos.play import Play, planned, said_seconds, said_seed
+from tests.integration.agent.chaos.play import Plan, Play, planned, said_seconds, said_seed
 from tests.integration.agent.chaos.promise import findings
 from tests.integration.agent.chaos.spans import Span
-from tests.integration.agent.chaos.stage import CARDS, PROMISE, staged
+from tests.integration.agent.chaos.stage import CARDS, PROMISE, Stage, staged
 from tests.integration.agent.chaos.weather import long_program, short_program
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from tests.integration.agent.chaos.play import Plan
-    from tests.integration.agent.chaos.stage import Stage
 
 SHORT_SEED = 20261
 SHORT_SECONDS = 120.0

@@ -2,8 +2,6 @@
 The reference model against histories made by hand: it must find what is wrong, and only that.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

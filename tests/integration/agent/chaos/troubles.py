@@ -2,13 +2,12 @@
 Everything that can go wrong, made to, and written down for the reference model.
 """
 
-from __future__ import annotations
-
 import signal
 import time
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gpufence import names
 from gpufence.quantity import MIB
@@ -16,16 +15,9 @@ from kube import core
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
 from tests.integration.agent.chaos.spans import Span
-from tests.integration.agent.chaos.stage import READY_SECONDS, START_PAUSE_SECONDS
+from tests.integration.agent.chaos.stage import READY_SECONDS, START_PAUSE_SECONDS, Stage
 from tests.integration.agent.chaos.truth import Blind
-from tests.integration.agent.chaos.weather import OF_CARD, Trouble
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    from tests.integration.agent.chaos.stage import Stage
-    from tests.integration.agent.chaos.weather import Disturbance
+from tests.integration.agent.chaos.weather import OF_CARD, Disturbance, Trouble
 
 FULL_FREE: Final = 300 * MIB
 CHILD_SECONDS: Final = 2.0

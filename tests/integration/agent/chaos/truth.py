@@ -2,8 +2,6 @@
 What really happened on the node, as somebody saw who needs no driver and no API server for it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from gpufence.quantity import MIB

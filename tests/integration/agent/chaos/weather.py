@@ -2,14 +2,10 @@
 PURE. What goes wrong and when, drawn before anything begins: the same seed, the same weather.
 """
 
-from __future__ import annotations
-
+import random
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    import random
+from typing import Final
 
 
 class Trouble(StrEnum):

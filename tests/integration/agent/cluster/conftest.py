@@ -2,19 +2,13 @@
 One site for all tests of a module, and an agent's cluster part that runs all the while.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from agent.cluster import AgentCluster
+from simulator.controlplane import ControlPlane
 from tests.integration.agent.cluster.site import ClusterSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.cluster import AgentCluster
-    from simulator.controlplane import ControlPlane
 
 
 @pytest.fixture(scope="module")

@@ -2,36 +2,31 @@
 A node, the manifests of its agent, and pods to be judged, on a real API server.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from agent.cluster import AgentCluster, ClusterSettings
 from agent.model.decision import Action, Outcome, Verdict
+from agent.model.pod import PodOnNode
 from gpufence import names
 from gpufence.backoff import Backoff
 from kube import (
     Client,
     ClientSettings,
+    JsonObject,
     PatchType,
     WatchSettings,
     connect,
     core,
     group,
 )
+from simulator.controlplane import ControlPlane
 from tests.support.builders import card, gpushare, node_cards
 from tests.support.observing import eventually
 from tests.support.site import PlaneSite
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from agent.model.pod import PodOnNode
-    from kube import JsonObject
-    from simulator.controlplane import ControlPlane
 
 T = TypeVar("T")
 

@@ -2,21 +2,13 @@
 Events as people find them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from agent.cluster import AgentCluster
 from agent.events import EventCreate, EventPatch, Notice
 from agent.events.episodes import about_node, about_pod
+from agent.model.pod import PodOnNode
 from gpufence import names
-from kube import core
-from tests.integration.agent.cluster.site import known, wait_for
-
-if TYPE_CHECKING:
-    from agent.cluster import AgentCluster
-    from agent.model.pod import PodOnNode
-    from kube import JsonObject
-    from tests.integration.agent.cluster.site import ClusterSite
+from kube import JsonObject, core
+from tests.integration.agent.cluster.site import ClusterSite, known, wait_for
 
 OWNER = {
     "apiVersion": "apps/v1",

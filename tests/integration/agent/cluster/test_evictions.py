@@ -2,22 +2,15 @@
 Every answer to an eviction or a deletion that a real API server gives.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from agent.cluster import AgentCluster
 from agent.model.decision import Action, ActResult, Answer
-from kube import core
-from tests.integration.agent.cluster.site import known, verdict
-
-if TYPE_CHECKING:
-    from agent.cluster import AgentCluster
-    from agent.model.pod import PodOnNode
-    from kube import JsonObject
-    from tests.integration.agent.cluster.site import ClusterSite
+from agent.model.pod import PodOnNode
+from kube import JsonObject, core
+from tests.integration.agent.cluster.site import ClusterSite, known, verdict
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
 OF_JOB = {"name": "a", "labels": {"app": "web"}, "ownerReferences": [OWNER]}

@@ -2,9 +2,7 @@
 What the shipped rights let an agent do, and what they do not.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
@@ -13,14 +11,8 @@ from agent.cluster import AgentCluster, Impersonation
 from agent.model.decision import Action, Answer
 from agent.model.state import Identity
 from gpufence import names
-from kube import ForbiddenError, PatchType, core
-from tests.integration.agent.cluster.site import known, verdict, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kube import Client
-    from tests.integration.agent.cluster.site import ClusterSite
+from kube import Client, ForbiddenError, PatchType, core
+from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,12 @@
 The API server goes away and comes back.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from agent.events import EventCreate, Notice
 from agent.events.episodes import about_node
 from agent.model.decision import Answer
 from gpufence import names
 from kube import core
-from tests.integration.agent.cluster.site import known, verdict, wait_for
-
-if TYPE_CHECKING:
-    from tests.integration.agent.cluster.site import ClusterSite
+from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
 
 
 def test_outage(site: ClusterSite, fenced: str) -> None:

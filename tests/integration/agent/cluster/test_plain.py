@@ -2,9 +2,7 @@
 Before Kubernetes 1.36: the agent by its own account, bounded by policies.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
@@ -16,16 +14,10 @@ from agent.events.episodes import about_pod
 from agent.model.decision import Action, Answer
 from agent.model.state import Identity
 from gpufence import names
-from kube import ForbiddenError, PatchType, core, group
-from tests.integration.agent.cluster.site import known, verdict, wait_for
+from kube import Client, ForbiddenError, PatchType, core, group
+from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
 from tests.support.manifests import COMPONENTS
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kube import Client
-    from tests.integration.agent.cluster.site import ClusterSite
 
 COMPONENT = COMPONENTS / "kubernetes-1.30"
 ADMISSION = "admissionregistration.k8s.io/v1"

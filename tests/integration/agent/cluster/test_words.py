@@ -2,23 +2,16 @@
 What an agent knows of its pods, and how soon.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
+from agent.cluster import AgentCluster
 from gpufence import names
 from gpufence.cards import NodeCards, read_cards
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from kube import PatchType, core
-from tests.integration.agent.cluster.site import CARDS, known, wait_for
+from kube import JsonObject, PatchType, core
+from tests.integration.agent.cluster.site import CARDS, ClusterSite, known, wait_for
 from tests.support.builders import T4_BYTES, card, container, node_cards
-
-if TYPE_CHECKING:
-    from agent.cluster import AgentCluster
-    from kube import JsonObject
-    from tests.integration.agent.cluster.site import ClusterSite
 
 KILL_SWITCH_SECONDS = 2.0
 

@@ -2,20 +2,14 @@
 One node for all tests of a module; agents come and go.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 
+from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from tests.integration.agent.program.site import NodeSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from simulator.controlplane import ControlPlane
 
 
 @pytest.fixture(scope="module")

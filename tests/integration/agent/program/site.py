@@ -2,24 +2,19 @@
 A simulated node with its agent's rights, and fenced pods on it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpufence import names
-from kube import NotFoundError, core
+from kube import Client, NotFoundError, core
+from simulator.controlplane import ControlPlane
+from simulator.node import SimulatedNode
 from simulator.nvml.build import environment
 from tests.integration.node.cluster import Ground, pod, workload
 from tests.support.agent.process import AgentProcess
 from tests.support.objects import agent_pod
 from tests.support.observing import wait_until
 from tests.support.site import AGENT, PlaneSite
-
-if TYPE_CHECKING:
-    from kube import Client
-    from simulator.controlplane import ControlPlane
-    from simulator.node import SimulatedNode
 
 GPU = {"limits": {names.GPUSHARE_MEMORY: "2"}}
 WITHIN = "hold 1Gi"

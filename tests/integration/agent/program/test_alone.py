@@ -2,22 +2,17 @@
 The agent on a machine without a cluster: it measures and shows.
 """
 
-from __future__ import annotations
-
 import http.client
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from simulator.nvml.build import environment
 from simulator.nvml.state import State
 from tests.support.agent.process import AgentProcess
 from tests.support.observing import eventually
 from tests.support.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_without_a_cluster_memory_is_nobodys(tmp_path: Path) -> None:

@@ -2,25 +2,19 @@
 The commands that people run on a node.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from agent.cluster.cluster import REMEDY
 from gpufence.snapshot import read_snapshot
 from simulator.nvml.faults import Fault, NvmlCode
-from tests.integration.agent.program.site import WITHIN, fenced_pod, place
+from tests.integration.agent.program.site import WITHIN, NodeSite, fenced_pod, place
 from tests.support.observing import eventually
 from tests.support.processes import PATIENCE_SECONDS, inherited
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.integration.agent.program.site import NodeSite
 
 Done = subprocess.CompletedProcess[str]
 

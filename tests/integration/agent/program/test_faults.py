@@ -2,9 +2,7 @@
 Whatever the cards do: who is within its limit stays, who is over it goes once that is certain.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,17 +12,13 @@ from simulator.nvml.layout import FaultAction
 from tests.integration.agent.program.site import (
     OVER,
     WITHIN,
+    NodeSite,
     fenced_pod,
     is_gone,
     place,
     wait_until_gone,
 )
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.agent.program.site import NodeSite
 
 LISTS = "nvmlDeviceGetComputeRunningProcesses"
 MEMORY = "nvmlDeviceGetMemoryInfo"

@@ -2,19 +2,19 @@
 Who is evicted and who is not, and what people can read about it.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gpufence import names
+from simulator.controlplane import ControlPlane
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
 from tests.integration.agent.program.site import (
     OVER,
     WITHIN,
+    Fenced,
+    NodeSite,
     events,
     fenced_pod,
     is_gone,
@@ -23,10 +23,6 @@ from tests.integration.agent.program.site import (
 )
 from tests.support.agent.process import QUICK
 from tests.support.observing import eventually
-
-if TYPE_CHECKING:
-    from simulator.controlplane import ControlPlane
-    from tests.integration.agent.program.site import Fenced, NodeSite
 
 END_SECONDS = 4.0
 LONG_GRACE_SECONDS = 600

@@ -2,8 +2,6 @@
 Every row of the table of answers to an eviction.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

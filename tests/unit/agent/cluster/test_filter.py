@@ -2,8 +2,6 @@
 What is remembered of watched objects, and that nothing is lost by forgetting the rest.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

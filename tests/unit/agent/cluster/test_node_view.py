@@ -2,8 +2,6 @@
 What the numbers on a node's pods mean.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.cluster.node_view import differ, report_of

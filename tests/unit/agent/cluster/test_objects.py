@@ -2,8 +2,6 @@
 What is sent to the API server.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -2,10 +2,8 @@
 What is remembered of the watches, and how little.
 """
 
-from __future__ import annotations
-
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.cluster.filter import NO_TEXTS, NamespaceTexts, filter_pod
 from agent.cluster.node_view import report_of
@@ -15,11 +13,8 @@ from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import MIB
-from kube import Cache
+from kube import Cache, JsonObject
 from tests.support.builders import card, gpushare, node, node_cards, pod
-
-if TYPE_CHECKING:
-    from kube import JsonObject
 
 FENCED = NamespaceTexts({names.MODE: "evict"}, {})
 REPORT = report_of(node_cards(card(0)), node(), Units())

@@ -2,8 +2,6 @@
 Findings for people and for programs.
 """
 
-from __future__ import annotations
-
 import json
 
 from agent.commands.check import can_enforce, json_of, text_of

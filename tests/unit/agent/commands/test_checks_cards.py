@@ -2,8 +2,6 @@
 What a look at the cards tells about the node.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -2,10 +2,8 @@
 What the kernel shows, in folders shaped like /proc.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,14 +14,9 @@ from agent.commands.checks_host import (
     check_kill,
     check_pid_namespace,
 )
-from gpufence.findings import Level
+from gpufence.findings import Finding, Level
 from tests.unit.agent.procfs.test_lookup import OURS
 from tests.unit.agent.procfs.test_parse import line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpufence.findings import Finding
 
 
 def with_process(proc: Path, pid: int, *, cgroup: str = OURS, stat: str = "") -> str:

@@ -2,16 +2,11 @@
 A snapshot as tables.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from agent.commands.snapshot import as_text, names_of_pods
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import CardRow, NobodyRow, PodRow, ProcessRow, Snapshot, UseRow
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T4 = CardRow("GPU-0", 0, "Tesla T4", 15 * GIB, 4 * GIB, 11 * GIB, 450 * MIB)
 LOST = CardRow("GPU-1", 1, "Tesla T4", 15 * GIB, trouble="it fell off the bus")

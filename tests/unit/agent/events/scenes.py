@@ -2,18 +2,14 @@
 A pod over its limit, for somebody to talk about.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from agent.events import Notice
 from agent.model.decision import Outcome, Verdict
+from agent.model.pod import PodOnNode
 from agent.model.use import CardUse, PodOnCard, ProcessUse
 from gpufence.quantity import GIB
 from tests.support.agent.builders import CARDS, memory, on_card, pod
-
-if TYPE_CHECKING:
-    from agent.events import Notice
-    from agent.model.pod import PodOnNode
 
 REMEDY = "let the framework use less, or raise gpufence.io/memory or the requested amount"
 

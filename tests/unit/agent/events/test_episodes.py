@@ -2,8 +2,6 @@
 How often the same thing is said.
 """
 
-from __future__ import annotations
-
 from agent.events import (
     NO_EPISODES,
     Damping,

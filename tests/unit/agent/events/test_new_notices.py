@@ -2,8 +2,6 @@
 What is said again, and what only when it changes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agent.events.notices import NOTHING_ANNOUNCED, REPEAT_SECONDS, Announced, new_notices

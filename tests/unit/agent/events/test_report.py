@@ -2,8 +2,6 @@
 Who is told what, in one line that fits.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,16 +4,14 @@ Every sentence the agent says, once and in full, in `sentences.txt` beside this 
 After a change on purpose: `GPUFENCE_GOLDEN=write make test`, then read the difference.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.events import notices_of_act, sentences
+from agent.events import Notice, notices_of_act, sentences
 from agent.model.decision import (
     Action,
     ActResult,
@@ -27,11 +25,6 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, pod
 from tests.unit.agent.events.scenes import card, process, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.events import Notice
 
 FILE = Path(__file__).parent / "sentences.txt"
 STAYING = (

@@ -2,8 +2,6 @@
 Cards that cannot be read, and what the Node is told of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agent.events import unreadable

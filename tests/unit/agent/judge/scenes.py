@@ -2,18 +2,11 @@
 Nodes on which something is about to happen at second 0.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from agent.model.pod import PodOnNode
 from agent.model.policy import EvictionPolicy
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
-
-if TYPE_CHECKING:
-    from agent.model.pod import PodOnNode
-
 
 OVER = LIMIT + 300 * MIB
 SLIGHTLY = LIMIT + 100 * MIB  # over for reports and shortages, tolerated otherwise

@@ -2,8 +2,6 @@
 Brakes: what keeps evictions that are due from being carried out, to the second.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.model.decision import Brake, Outcome

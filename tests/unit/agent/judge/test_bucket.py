@@ -2,8 +2,6 @@
 When a bucket of time is full.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.judge.time import Pour, is_due, pour

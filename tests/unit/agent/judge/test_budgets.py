@@ -2,8 +2,6 @@
 Evictions that the API server refuses, or that a pod survives.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.model.decision import Answer, Outcome

@@ -2,8 +2,6 @@
 What is said about cards, containers and processes, and which lists are wanted next.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agent.judge.reason import refused

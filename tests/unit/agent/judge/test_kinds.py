@@ -2,8 +2,6 @@
 Which pods, cards and processes are held to their limits, and which are not.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.model.decision import Outcome

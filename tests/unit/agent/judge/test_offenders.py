@@ -2,8 +2,6 @@
 Owners whose pods come back.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -48,17 +48,16 @@ limit, the hold 30 s, the grace 120 s; who goes at 31 has a process that one lis
     API server out of reach                       70         test_brakes.test_api_server_out_of_reach
 """  # noqa: E501 - a table, one row a line
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from agent.cluster.acts import read_refusal
 from agent.model.decision import Answer, Outcome
+from agent.model.pod import PodOnNode
 from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
@@ -70,9 +69,6 @@ from tests.support.agent.builders import CARDS, container_id, pod
 from tests.support.agent.world import Act
 from tests.support.builders import pod as raw_pod
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, violating
-
-if TYPE_CHECKING:
-    from agent.model.pod import PodOnNode
 
 _ROW = re.compile(r"^    (\S.*?|  \S.*?)\s+(never|[\d, ]*\d)\s+([\w.]+)$", re.MULTILINE)
 _PLACES = {"": __name__, "test_pods": "tests.unit.agent.test_pods"}

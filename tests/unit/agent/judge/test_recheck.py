@@ -2,26 +2,21 @@
 The last look before an act.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from agent.judge import objection, settle
 from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
 from agent.model.memory import Memory
-from agent.model.pod import pods_on_node
+from agent.model.pod import PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
+from agent.model.use import Observation
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, card_sample, pod, process_of, uses
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY
-
-if TYPE_CHECKING:
-    from agent.model.pod import PodOnNode
-    from agent.model.use import Observation
 
 UUID = CARDS[0].uuid
 POLICY = EvictionPolicy()

@@ -2,8 +2,6 @@
 Time over a limit: who goes at which second, and what starts the time from zero.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

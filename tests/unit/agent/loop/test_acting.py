@@ -2,8 +2,6 @@
 From a verdict to an act and back: looked at again, handed over, remembered.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from agent.loop.worker import Worker

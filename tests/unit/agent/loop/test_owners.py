@@ -2,23 +2,17 @@
 What is kept of each owner since the start.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from agent.judge import judge
 from agent.loop.owners import MOST_OWNERS, entered, evicted
 from agent.model.memory import Memory
-from agent.model.pod import pods_on_node
+from agent.model.pod import PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.state import NO_LEDGER, Ledger, OwnerTally
+from agent.model.use import Observation
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, card_sample, controller, pod, process_of, uses
-
-if TYPE_CHECKING:
-    from agent.model.pod import PodOnNode
-    from agent.model.use import Observation
 
 OVER = LIMIT + 300 * MIB
 

@@ -2,8 +2,6 @@
 One tick after the other: what is published, said and counted.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

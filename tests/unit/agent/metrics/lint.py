@@ -2,13 +2,9 @@
 What promtool would complain about in a page, and what our own rules add.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Final
 
 UNITS: Final = ("_bytes", "_seconds", "_total", "_info", "_ratio")
 COUNTS: Final = frozenset(

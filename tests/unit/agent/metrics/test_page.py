@@ -2,8 +2,6 @@
 The page of metrics: well-formed, honest about what is unknown, and bounded.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -2,8 +2,6 @@
 A session over scripted children of a machine with three cards.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.nvml.protocol import Counted

@@ -2,8 +2,6 @@
 Which cards there are, by what each index says.
 """
 
-from __future__ import annotations
-
 from agent.model.sample import NO_TROUBLE, CardMemory, Trouble
 from agent.nvml.cards import CardReadings, card_readings
 from agent.nvml.protocol import UNNAMED, Looked, NvmlFailure

@@ -2,8 +2,6 @@
 What return codes mean, and how they are said.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.nvml.faults import Code, ends_session, lasts, trouble_of

@@ -2,8 +2,6 @@
 When a list of processes is due, and what becomes of the attempt.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.model.sample import GpuProcess, ProcessList, Trouble

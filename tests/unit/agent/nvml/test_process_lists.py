@@ -2,8 +2,6 @@
 Asking a library for process lists, and reading the buffers that drivers of all ages have filled.
 """
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from typing import Any

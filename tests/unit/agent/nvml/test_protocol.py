@@ -2,8 +2,6 @@
 The lines that parent and child exchange.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.model.sample import GpuProcess

@@ -2,21 +2,14 @@
 When a new child is started, and what it is not asked.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
 from agent.nvml.faults import Code
 from agent.nvml.protocol import Counted, NvmlFailure, Opened, Question
-from agent.nvml.session import MOST_STUCK
-from tests.support.agent.nvml import COUNT, CRASH, HANG, OPEN, ask, look, looked
-
-if TYPE_CHECKING:
-    from agent.nvml.session import Session
-    from tests.support.agent.nvml import Script
+from agent.nvml.session import MOST_STUCK, Session
+from tests.support.agent.nvml import COUNT, CRASH, HANG, OPEN, Script, ask, look, looked
 
 
 @pytest.mark.parametrize("harm", [HANG, CRASH])

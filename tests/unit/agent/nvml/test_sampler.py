@@ -2,8 +2,6 @@
 What a sample contains, whatever the child says or does not say.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from agent.nvml.faults import Code

@@ -2,29 +2,23 @@
 What becomes of children that hang, crash, fail or talk nonsense.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from agent.nvml.faults import Code
 from agent.nvml.protocol import NvmlFailure, Opened, Question
+from agent.nvml.session import Session
 from tests.support.agent.nvml import (
     COUNT,
     CRASH,
     HANG,
     NONSENSE,
     OPEN,
+    Script,
     ask,
     look,
     looked,
     processes_of,
 )
-
-if TYPE_CHECKING:
-    from agent.nvml.session import Session
-    from tests.support.agent.nvml import Script
 
 
 def test_everything_is_answered(session: Session, script: Script) -> None:

@@ -2,13 +2,12 @@
 Looking processes up in a folder shaped like /proc, and in the true one.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,6 @@ from agent.model.use import Occupant, Owner
 from agent.procfs.lookup import Lookup, Pins
 from tests.support.observing import eventually
 from tests.unit.agent.procfs.test_parse import ID, NEXT, OTHER, UID, line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 OURS = f"0::/kubepods/pod{UID}/{ID}\n"
 THEIRS = f"0::/kubepods/pod{OTHER}/{NEXT}\n"

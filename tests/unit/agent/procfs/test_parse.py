@@ -2,8 +2,6 @@
 Whose a process is, by what stands in /proc/PID/cgroup.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 A moment in rows: what is known, what is not, and what is too old to be shown.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -2,15 +2,10 @@
 Reads a pod built by a test as the dialects see it.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from gpufence.dialects import Declared, Units, Unreadable, read_declaration
+from gpufence.dialects import Declared, Undeclared, Units, Unreadable, read_declaration
 from gpufence.pods import read_pod
-
-if TYPE_CHECKING:
-    from gpufence.dialects import Undeclared
 
 
 def said(raw: dict[str, Any], units: Units | None = None) -> Declared | Undeclared | Unreadable:

@@ -2,8 +2,6 @@
 One pod, one dialect.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.dialects import GPU_RESOURCES, Amount, Undeclared

@@ -2,8 +2,6 @@
 What each dialect declares: containers with bytes on a T4 and their cards, and in what words.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 What follows from the dialects' specs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

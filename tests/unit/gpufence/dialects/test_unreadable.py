@@ -2,8 +2,6 @@
 Declarations that nobody can act on: what is wrong, and whether a scheduler could.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

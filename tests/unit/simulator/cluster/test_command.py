@@ -2,8 +2,6 @@
 The command line, as far as it starts nothing.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from simulator.cluster.__main__ import main, parser

@@ -2,8 +2,6 @@
 Archives of images: when they are made, and when not.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

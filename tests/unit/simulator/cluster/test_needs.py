@@ -2,8 +2,6 @@
 What a machine is found to lack.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from simulator.cluster import needs

@@ -2,8 +2,6 @@
 Pods, containers and cards with valid defaults: a test names only what it is about.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpufence.cards import Card

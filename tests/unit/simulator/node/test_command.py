@@ -2,16 +2,12 @@
 The command line of the node.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from simulator.node.__main__ import _parser, main
 from simulator.node.node import NodeOptions
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def options(*words: str) -> NodeOptions:

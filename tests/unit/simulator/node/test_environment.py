@@ -2,8 +2,6 @@
 The variables of a container, resolved as a kubelet does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

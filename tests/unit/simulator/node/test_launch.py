@@ -2,8 +2,6 @@
 Which pods can run here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

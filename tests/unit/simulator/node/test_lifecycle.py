@@ -2,10 +2,8 @@
 What happens next in a pod's life, and the status that says so.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,11 +19,9 @@ from simulator.node.lifecycle import (
     next_steps,
     started,
 )
+from simulator.node.pod import NodePod
 from simulator.node.status import PodFailure, failed_status, phase, pod_status
 from tests.unit.simulator.node.builders import ADDRESS, container, ended, pod, running, waiting
-
-if TYPE_CHECKING:
-    from simulator.node.pod import NodePod
 
 NOW = 100.0
 ID = "c" * 64

@@ -2,8 +2,6 @@
 What the node offers of its cards, and who gets which.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 A pod as the node reads it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -2,8 +2,6 @@
 A folder shaped like /proc.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -2,10 +2,9 @@
 One pod's life on the node: started, reported, restarted, refused, ended.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -16,9 +15,6 @@ from simulator.node.processes import ProcRoot
 from simulator.node.run import PodRun, PodRunContext
 from tests.unit.simulator.node.builders import ADDRESS, container, pod, pod_object
 from tests.unit.simulator.node.world import FakeReports, FakeStarter, World
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_pod_is_started_and_reported_once() -> None:

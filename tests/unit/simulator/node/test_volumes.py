@@ -2,8 +2,6 @@
 The files of volumes, and where a container finds them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -2,19 +2,15 @@
 One pod's run with processes that end when told to, an API that listens, and a clock of the test's.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from kube import KubeError
+from simulator.node.errors import NodeError
 from simulator.node.lifecycle import RestartPauses
+from simulator.node.pod import NodeContainer, NodePod
 from simulator.node.run import PodRun, PodRunContext
 from tests.unit.simulator.node.builders import ADDRESS, pod
-
-if TYPE_CHECKING:
-    from kube import KubeError
-    from simulator.node.errors import NodeError
-    from simulator.node.pod import NodeContainer, NodePod
 
 DELETED = "2026-01-01T00:00:00Z"
 

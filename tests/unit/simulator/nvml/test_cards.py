@@ -2,8 +2,6 @@
 How a machine's cards are written.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.errors import InvalidError

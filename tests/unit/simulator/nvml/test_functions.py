@@ -2,8 +2,6 @@
 Which functions a name stands for.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.errors import InvalidError

@@ -2,18 +2,13 @@
 The verbs of `python -m simulator nvml`.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from simulator.nvml import __main__ as shell
 from simulator.nvml.state import State
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 The state as Python changes it: memory, processes, faults and what cannot be.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +16,6 @@ from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.file import ProcessIdentity
 from simulator.nvml.layout import FaultAction, Lists
 from simulator.nvml.state import State
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T4_FREE = (15360 - 430) * MIB
 

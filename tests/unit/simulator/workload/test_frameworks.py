@@ -2,8 +2,6 @@
 What each framework makes of its environment, row by row as they were observed.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.quantity import GIB, MIB

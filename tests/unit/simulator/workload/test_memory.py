@@ -2,9 +2,7 @@
 How a process takes memory: context, cap, arena, and what is left when it cannot.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from simulator.nvml.state import State
 from simulator.workload.errors import FrameworkError, NoCardError, OutOfMemoryError
 from simulator.workload.frameworks import FRAMEWORKS
 from simulator.workload.memory import AllocatorProgram, FrameworkMemory, choose_cards
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 USABLE = (15360 - 430) * MIB
 

@@ -2,9 +2,8 @@
 A script's way through time, without waiting.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,6 @@ from simulator.workload.memory import AllocatorProgram, FrameworkMemory
 from simulator.workload.run import RunContext, ScriptRun
 from simulator.workload.script import read_script
 from simulator.workload.signals import Workers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 class FakePauses:

@@ -2,8 +2,6 @@
 The language of workloads.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from gpufence.errors import InvalidError

@@ -178,7 +178,7 @@ def _limits(
     if granted and ceiling is not None and limit is not None and limit > ceiling:
         notes = (*notes, _above_ceiling(limit, ceiling))
         limit = ceiling
-    if limit is not None:
+    if limit is not None and sum([part or 0 for part in parts.values()]) > limit:
         _shrink(parts, pod, limit)
     cards = {claim.container: claim.cards for claim in declared.claims}
     return Limits(
@@ -207,11 +207,13 @@ def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None
     Add the parts up as the dialect's scheduler does; None where one of them is unknown.
     """
     if rule is not Sum.KUBERNETES:
-        regular = _total(parts, _of_kind(pod, regular=True))
+        kind = ContainerKind.REGULAR
+        regular = _total(parts, [item for item in pod.containers if item.kind is kind])
         if rule is Sum.REGULAR and regular != 0:
             return regular
         if rule is Sum.LARGEST_INIT and regular is not None:
-            return max(regular, *[parts.get(item.name) or 0 for item in _of_kind(pod)], 0)
+            others = [item.name for item in pod.containers if item.kind is not kind]
+            return max(regular, *[parts.get(name) or 0 for name in others], 0)
     largest = 0
     for phase in pod.phases:
         total = _total(parts, phase)
@@ -219,13 +221,6 @@ def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None
             return None
         largest = max(largest, total)
     return largest
-
-
-def _of_kind(pod: Pod, *, regular: bool = False) -> list[Container]:
-    """
-    Return the regular containers, or all the others.
-    """
-    return [item for item in pod.containers if (item.kind is ContainerKind.REGULAR) is regular]
 
 
 def _total(parts: Mapping[str, int | None], containers: Iterable[Container]) -> int | None:

@@ -150,7 +150,11 @@ def _places(pod: Pod, requests: list[GpuRequest]) -> list[int]:
     """
     Return the places of the dialects that a pod speaks, but of those that another one refines.
     """
-    places = {_place_of(resource) for _, counts in requests for resource in counts}
+    places = {
+        _PLACES[resource] if resource in _PLACES else _place_of(resource)
+        for _, counts in requests
+        for resource in counts
+    }
     for key in ANNOTATION_KEYS:
         if key in pod.annotations:
             places.add(_KEY_PLACES[key])
@@ -159,9 +163,9 @@ def _places(pod: Pod, requests: list[GpuRequest]) -> list[int]:
 
 
 def _place_of(resource: str) -> int:
-    place = _PLACES.get(resource)
-    if place is not None:
-        return place
+    """
+    Return the place of the dialect that knows a resource by the beginning of its name.
+    """
     return next(place for prefix, place in _PREFIX_PLACES if resource.startswith(prefix))
 
 

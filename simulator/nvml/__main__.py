@@ -20,8 +20,7 @@ from simulator.nvml.build import (
     environment,
     library_path,
 )
-from simulator.nvml.faults import Fault, NvmlCode
-from simulator.nvml.functions import EVERY
+from simulator.nvml.faults import EVERY, Fault, NvmlCode
 from simulator.nvml.layout import FaultAction, Lists
 from simulator.nvml.state import DEFAULT_SEED, State
 

@@ -4,19 +4,29 @@ Faults: what shall go wrong, for which function and card, from which call on and
 
 from __future__ import annotations
 
+import difflib
+import re
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpufence.errors import InvalidError, Problem
 from simulator.nvml import layout
 from simulator.nvml.errors import TableFullError
-from simulator.nvml.functions import EVERY, FUNCTIONS, family, span
 from simulator.nvml.layout import FaultAction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from simulator.nvml.file import StateFile
+
+EVERY = "*"
+_HEADER = Path(__file__).with_name("library") / "functions.h"
+FUNCTIONS = tuple(re.findall(r"X\((nvml\w+)\)", _HEADER.read_text()))
+"""The functions that the library offers, in the order of their ids in the state file."""
+
+_SUFFIX = re.compile(r"_v\d+$|WithFlags$")
 
 
 class NvmlCode(IntEnum):
@@ -54,7 +64,7 @@ class Fault:
     """
     One thing that goes wrong.
 
-    `function` is a name as in `functions.span`; `card` a place in the state (not an NVML index,
+    `function` is a name as in `span`; `card` a place in the state (not an NVML index,
     which may change), or None for all. The fault acts after `after` calls that it concerns, for
     `times` calls or, if 0, for ever. `argument` means what `FaultAction` and the constructors
     below say.
@@ -145,3 +155,36 @@ def _name(first: int, last: int) -> str:
     if span(base) == (first, last):
         return base
     return f"{base}_v1" if FUNCTIONS[first] == base else FUNCTIONS[first]
+
+
+def family(name: str) -> str:
+    """
+    Strip what tells the versions of one function apart.
+    """
+    return _SUFFIX.sub("", name)
+
+
+def span(name: str) -> tuple[int, int]:
+    """
+    Turn a name into the first and last id it stands for.
+
+    A name without a version stands for all versions, `_v1` for the oldest alone, `*` for all
+    functions there are. An unknown name raises: a fault that never fires would prove nothing.
+    """
+    if name in {EVERY, ""}:
+        return 0, len(FUNCTIONS) - 1
+    if name.endswith("_v1") and name.removesuffix("_v1") in FUNCTIONS:
+        place = FUNCTIONS.index(name.removesuffix("_v1"))
+        return place, place
+    if family(name) != name and name in FUNCTIONS:
+        return FUNCTIONS.index(name), FUNCTIONS.index(name)
+    places = [place for place, function in enumerate(FUNCTIONS) if family(function) == name]
+    if not places:
+        raise _unknown(name)
+    return places[0], places[-1]
+
+
+def _unknown(name: str) -> InvalidError:
+    near = difflib.get_close_matches(name, FUNCTIONS, n=1)
+    remedy = f"perhaps {near[0]} was meant" if near else "use a name such as nvmlDeviceGetName"
+    return InvalidError(Problem("function", name, "is no function of the library", remedy))

@@ -10,9 +10,8 @@ from gpufence.errors import InvalidError, Problem, shown
 from simulator.nvml import layout
 from simulator.nvml.card import SimulatedCard
 from simulator.nvml.errors import StateFileError
-from simulator.nvml.faults import Faults
+from simulator.nvml.faults import Faults, span
 from simulator.nvml.file import StateFile
-from simulator.nvml.functions import span
 from simulator.nvml.processes import CardPlace, ProcessLedger
 
 if TYPE_CHECKING:

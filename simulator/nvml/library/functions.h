@@ -2,7 +2,7 @@
  * Every function of NVML that the library offers, as ids for counters and faults.
  *
  * The versions of one function stand together, so that a fault can name them as a range; the ids
- * are part of the state file's layout (simulator/nvml/functions.py repeats them).
+ * are part of the state file's layout (simulator/nvml/faults.py reads them here).
  */
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H

@@ -12,7 +12,7 @@ import pytest
 
 from simulator.nvml import build, layout
 from simulator.nvml.errors import LibraryError
-from simulator.nvml.functions import FUNCTIONS
+from simulator.nvml.faults import FUNCTIONS
 
 STRUCTURES = {
     "instance": layout.InstanceLayout,
@@ -51,8 +51,6 @@ def assertions() -> Iterator[str]:
             described = getattr(structure, field)
             yield f"offsetof(struct {name}, {field}) == {described.offset}"
             yield f"sizeof(((struct {name} *)0)->{field}) == {described.size}"
-    for number, function in enumerate(FUNCTIONS):
-        yield f"FN_{function} == {number}"
     yield f"FUNCTION_COUNT == {len(FUNCTIONS)}"
 
 

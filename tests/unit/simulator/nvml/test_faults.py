@@ -5,7 +5,7 @@ Which functions a name stands for.
 import pytest
 
 from gpufence.errors import InvalidError
-from simulator.nvml.functions import FUNCTIONS, span
+from simulator.nvml.faults import FUNCTIONS, span
 from simulator.nvml.layout import MAX_FUNCTIONS
 
 MEMORY = "nvmlDeviceGetMemoryInfo"

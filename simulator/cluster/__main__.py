@@ -19,12 +19,11 @@ from simulator.cluster.cluster import PROGRAMS, SimulatedCluster, clear_away
 from simulator.cluster.images.archives import ImageArchives
 from simulator.cluster.setup import CARDS, NODE, ClusterOptions
 from simulator.controlplane import Assets
-from simulator.progress import progress_on
+from simulator.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulator.progress import Progress
 
 _WATCH_SECONDS = 0.5
 EPILOG = """\
@@ -69,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
     Start, say how to reach it, and stay until told to stop or until a part ends.
     """
     arguments = parser().parse_args(argv)
-    progress = progress_on(sys.stderr)
+    progress = Progress(sys.stderr)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if arguments.clean:

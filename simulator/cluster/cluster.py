@@ -25,7 +25,7 @@ from simulator.controlplane.identities import (
     write_secret,
 )
 from simulator.controlplane.programs import LOOPBACK
-from simulator.progress import Progress, Silence
+from simulator.progress import Progress
 
 if TYPE_CHECKING:
     from simulator.controlplane import Assets
@@ -42,7 +42,7 @@ PROGRAMS = (
 READY_SECONDS = 300.0
 KUBECTL_SECONDS = 120.0
 PLAIN = ClusterOptions()
-SILENCE = Silence()
+SILENCE = Progress()
 
 
 class SimulatedCluster:

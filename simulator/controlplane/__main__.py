@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from simulator.controlplane import Assets, ControlPlane, ControlPlaneError, PlaneOptions
-from simulator.progress import progress_on
+from simulator.progress import Progress
 
 _WATCH_SECONDS = 0.2
 
@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         assets = Assets.from_environment(os.environ)
-        with ControlPlane.start(assets, options, progress_on(sys.stderr)) as plane:
+        with ControlPlane.start(assets, options, Progress(sys.stderr)) as plane:
             return _stay(plane)
     except ControlPlaneError as error:
         print(f"python -m simulator controlplane: {error}", file=sys.stderr)

@@ -23,7 +23,7 @@ from simulator.controlplane.recipe import (
     component,
     read_recipe,
 )
-from simulator.progress import Progress, progress_on
+from simulator.progress import Progress
 
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
@@ -195,7 +195,7 @@ def main(argv: Sequence[str]) -> int:
     """
     names = parser().parse_args(argv).components or USUAL
     try:
-        paths = Assets.from_environment(os.environ).ensure(names, progress_on(sys.stderr))
+        paths = Assets.from_environment(os.environ).ensure(names, Progress(sys.stderr))
     except ControlPlaneError as error:
         print(f"python -m simulator build: {error}", file=sys.stderr)
         return 1

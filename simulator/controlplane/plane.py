@@ -25,10 +25,10 @@ from simulator.controlplane.identities import (
 from simulator.controlplane.processes import HeldPort, Surroundings
 from simulator.controlplane.programs import PlaneOptions
 from simulator.controlplane.servers import Servers
-from simulator.progress import Progress, Silence
+from simulator.progress import Progress
 
 PLAIN = PlaneOptions()
-SILENCE = Silence()
+SILENCE = Progress()
 
 
 @dataclass(frozen=True)

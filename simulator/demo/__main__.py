@@ -14,7 +14,7 @@ from simulator.controlplane import ControlPlaneError
 from simulator.demo import eviction, story
 from simulator.demo.narrator import Narrator, StoryError
 from simulator.demo.stage import built
-from simulator.progress import progress_on
+from simulator.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     arguments = parser.parse_args(argv)
     try:
-        with built(progress_on(sys.stdout)) as stage:
+        with built(Progress(sys.stdout)) as stage:
             say = Narrator(sys.stdout, stage.plane)
             story.tell(stage, say)
             eviction.tell(stage, say)

@@ -16,7 +16,7 @@ from gpufence.errors import GpufenceError
 from gpufence.quantity import UNIT_BYTES
 from simulator.node.node import NodeOptions, SimulatedNode
 from simulator.nvml.build import environment
-from simulator.progress import progress_on
+from simulator.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     options = NodeOptions(**vars(arguments))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with SimulatedNode(options, progress_on(sys.stderr)) as node:
+        with SimulatedNode(options, Progress(sys.stderr)) as node:
             _introduce(node)
             # In steps: a signal that another thread was given does not wake an endless wait.
             while not _NEVER.wait(_STEP_SECONDS):

@@ -23,20 +23,19 @@ from simulator.node.machine import GpuMachine, cards_of
 from simulator.node.pods import Inbox, Pods
 from simulator.node.processes import ProcRoot
 from simulator.nvml.state import State
-from simulator.progress import Silence
+from simulator.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kube import Client
-    from simulator.progress import Progress
 
 ADDRESS = "127.0.0.1"
 TICK_SECONDS = 0.05
 SYNC_SECONDS = 20.0
 JOIN_SECONDS = 10.0
 _log = logging.getLogger(__name__)
-_SILENCE = Silence()
+_SILENCE = Progress()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 
 from simulator.cluster import SimulatedCluster
 from simulator.controlplane import Assets
-from simulator.progress import progress_on
+from simulator.progress import Progress
 from tests.e2e.site import RealSite
 
 
@@ -23,7 +23,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
     assert capture is not None
     with capture.global_and_fixture_disabled():
         started = SimulatedCluster.start(
-            Assets.from_environment(os.environ), progress=progress_on(sys.stderr)
+            Assets.from_environment(os.environ), progress=Progress(sys.stderr)
         )
     with started:
         yield started

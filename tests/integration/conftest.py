@@ -19,7 +19,7 @@ from simulator.controlplane.programs import (
     KUBECTL,
     SCHEDULER,
 )
-from simulator.progress import progress_on
+from simulator.progress import Progress
 
 PLAIN = (ETCD, API_SERVER, KUBECTL)
 FULL = (*PLAIN, CONTROLLER_MANAGER, SCHEDULER)
@@ -36,7 +36,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     assert capture is not None
     with capture.global_and_fixture_disabled():
         Assets.from_environment(os.environ).ensure(
-            FULL if "full_control_plane" in used else PLAIN, progress_on(sys.stderr)
+            FULL if "full_control_plane" in used else PLAIN, Progress(sys.stderr)
         )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from gpufence.errors import GpufenceError
 from simulator.cluster.inside.keeper import NodeKeeper
 from simulator.cluster.setup import read_setup
-from simulator.progress import progress_on
+from simulator.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     setup = read_setup(Path(argv[0]))
     try:
         with ExitStack() as undo:
-            keeper = NodeKeeper(setup, os.environ, progress_on(sys.stderr))
+            keeper = NodeKeeper(setup, os.environ, Progress(sys.stderr))
             port = keeper.start(undo)
             aside = setup.ready.with_suffix(".new")
             aside.write_text(str(port))

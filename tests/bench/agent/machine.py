@@ -21,7 +21,7 @@ from simulator.node.processes import ProcRoot
 from simulator.nvml.build import environment
 from simulator.nvml.processes import CardPlace, Holding
 from simulator.nvml.state import State
-from simulator.progress import progress_on
+from simulator.progress import Progress
 from tests.bench.webhook import sample
 from tests.support.agent.process import AgentProcess
 from tests.support.objects import agent_pod, namespace
@@ -143,7 +143,7 @@ def machine(folder: Path) -> Iterator[Machine]:
     """
     Make the node, its namespaces and its agent's rights on a control plane of their own.
     """
-    progress = progress_on(sys.stderr)
+    progress = Progress(sys.stderr)
     assets = Assets.from_environment(os.environ)
     with ExitStack() as undo:
         plane = undo.enter_context(ControlPlane.start(assets, progress=progress))

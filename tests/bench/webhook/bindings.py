@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from simulator.controlplane import Assets, ControlPlane
-from simulator.progress import progress_on
+from simulator.progress import Progress
 from tests.bench._figures import Figure, at_most, percentile
 from tests.support import objects
 from tests.support.authority import Authority
@@ -24,7 +24,7 @@ def measure(folder: Path, authority: Authority) -> list[Figure]:
     Create and bind pods one after the other; the webhook's own log says how long each took.
     """
     with ControlPlane.start(
-        Assets.from_environment(os.environ), progress=progress_on(sys.stderr)
+        Assets.from_environment(os.environ), progress=Progress(sys.stderr)
     ) as plane:
         folder.mkdir()
         with WebhookSite(plane, authority, folder) as site:

@@ -14,11 +14,11 @@ import pytest
 
 from simulator.controlplane import Assets, BuildError
 from simulator.controlplane.golang import find_go
-from simulator.progress import Silence
+from simulator.progress import Progress
 from tests.integration.controlplane.tools import built_by, fake_go, fake_go_wheel
 from tests.support.observing import eventually
 
-QUIET = Silence()
+QUIET = Progress()
 SYSTEM = "/usr/bin:/bin"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from simulator.controlplane import Assets
-from simulator.progress import Silence
+from simulator.progress import Progress
 from tests.support.observing import eventually, processes_naming
 
 
@@ -40,7 +40,7 @@ def test_command_serves_until_stopped(assets: Assets, tmp_path: Path, ending: in
     """
     The printed kubeconfig works with kubectl, and Ctrl-C or SIGTERM ends everything cleanly.
     """
-    kubectl = assets.ensure(["kubectl"], Silence())["kubectl"]
+    kubectl = assets.ensure(["kubectl"], Progress())["kubectl"]
     with running(tmp_path / "said") as (process, kubeconfig):
         call = [str(kubectl), "get", "namespaces", "--output=name"]
         environment = {"KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path)}

@@ -16,7 +16,7 @@ import pytest
 
 from simulator.controlplane import Assets, ControlPlane, PlaneOptions, StartError
 from simulator.controlplane.folders import sweep
-from simulator.progress import LogProgress
+from simulator.progress import Progress
 from tests.support.observing import eventually, processes_naming
 
 CALLER = """
@@ -132,7 +132,7 @@ def test_folder_is_swept_when_all_were_killed(assets: Assets, temporary: Path) -
 
     assert eventually(lambda: not processes_naming(str(folder)))
     said = io.StringIO()
-    ControlPlane.start(assets, progress=LogProgress(said)).stop()
+    ControlPlane.start(assets, progress=Progress(said)).stop()
 
     assert f"removed {folder}, which" in said.getvalue()
     assert [] == list(temporary.iterdir())

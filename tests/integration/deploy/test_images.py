@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simulator.cluster.images.archives import ImageArchives
-from simulator.progress import progress_on
+from simulator.progress import Progress
 from tests.integration.deploy.unpacked import Unpacked, unpack
 from tests.support.manifests import found, pod_spec
 from tests.support.sources import PACKAGES
@@ -30,7 +30,7 @@ INSTALLERS = {"pip", "pip3", "uv", "wheel", "gcc", "cc", "g++", "make", "ld", "a
 
 @pytest.fixture(scope="module")
 def archives() -> dict[str, Path]:
-    made = ImageArchives.from_environment(os.environ).ensure(progress_on(sys.stderr))
+    made = ImageArchives.from_environment(os.environ).ensure(Progress(sys.stderr))
     return {path.name.partition("-")[0]: path for path in made}
 
 

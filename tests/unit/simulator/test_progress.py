@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from simulator.progress import LogProgress, TerminalProgress, progress_on
+from simulator.progress import Progress
 
 NEVER = 3600.0
 
@@ -28,7 +28,7 @@ def test_log_has_a_line_for_beginning_and_end() -> None:
     """
     stream = io.StringIO()
     clock = itertools.count(start=100.0, step=2.5).__next__
-    with LogProgress(stream, every_seconds=NEVER, clock=clock).step("building etcd (1/3)"):
+    with Progress(stream, every_seconds=NEVER, clock=clock).step("building etcd (1/3)"):
         pass
 
     assert "building etcd (1/3) ...\nbuilding etcd (1/3) ... 2.5 s, done\n" == stream.getvalue()
@@ -41,7 +41,7 @@ def test_failed_step_is_called_so() -> None:
     stream = io.StringIO()
     with (
         pytest.raises(ZeroDivisionError),
-        LogProgress(stream, every_seconds=NEVER).step("dividing"),
+        Progress(stream, every_seconds=NEVER).step("dividing"),
     ):
         _ = 1 / 0
 
@@ -54,7 +54,7 @@ def test_terminal_ticks_in_place() -> None:
     """
     stream = Terminal()
     clock = itertools.count(start=0.0, step=291.0).__next__
-    with TerminalProgress(stream, every_seconds=NEVER, clock=clock).step("building"):
+    with Progress(stream, every_seconds=NEVER, clock=clock).step("building"):
         pass
 
     assert "\r\x1b[Kbuilding ... 0 s\r\x1b[Kbuilding ... 291.0 s, done\n" == stream.getvalue()
@@ -66,18 +66,20 @@ def test_long_step_shows_that_it_lives() -> None:
     """
     stream = io.StringIO()
     deadline = time.monotonic() + 10
-    with LogProgress(stream, every_seconds=0.001).step("waiting"):
+    with Progress(stream, every_seconds=0.001).step("waiting"):
         while stream.getvalue().count("\n") < 3 and time.monotonic() < deadline:
             time.sleep(0.001)
 
     assert stream.getvalue().count("waiting ...") >= 3
 
 
-@pytest.mark.parametrize(
-    ("stream", "form"), [(Terminal(), TerminalProgress), (io.StringIO(), LogProgress)]
-)
-def test_form_suits_the_stream(stream: io.StringIO, form: type[LogProgress]) -> None:
+def test_without_a_stream_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    A terminal ticks, a log gets lines.
+    Progress that nobody watches writes nowhere.
     """
-    assert form is type(progress_on(stream))
+    progress = Progress()
+    progress.say("anything")
+    with progress.step("something"):
+        pass
+
+    assert ("", "") == tuple(capsys.readouterr())

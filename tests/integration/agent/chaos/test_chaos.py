@@ -14,7 +14,7 @@ import pytest
 from gpufence import names
 from gpufence.quantity import MIB
 from kube import as_is, collect, core
-from simulator.progress import progress_on
+from simulator.progress import Progress
 from tests.integration.agent.chaos.people import MODES
 from tests.integration.agent.chaos.play import Plan, Play, planned, said_seconds, said_seed
 from tests.integration.agent.chaos.promise import findings
@@ -36,7 +36,7 @@ def played(plan: Plan) -> list[int]:
     """
     Play a plan and hold what happened against what was promised; return the memory held.
     """
-    progress = progress_on(sys.stderr)
+    progress = Progress(sys.stderr)
     with staged() as stage:
         play = Play(stage, plan, progress)
         play.run()
@@ -119,6 +119,6 @@ def test_chaos_for_long(capsys: pytest.CaptureFixture[str]) -> None:
     growth = later - earlier
     with capsys.disabled():
         said = f"agent and child: {earlier / MIB:.1f} MiB, later {later / MIB:.1f} MiB"
-        progress_on(sys.stderr).say(said)
+        Progress(sys.stderr).say(said)
 
     assert growth < MOST_GROWTH, f"{growth / MIB:.1f} MiB more in the second half"

@@ -10,7 +10,7 @@ import pytest
 from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED, ImageArchives
 from simulator.cluster.images.builder import base_name
 from simulator.cluster.setup import ImageError
-from simulator.progress import Silence
+from simulator.progress import Progress
 
 
 class FakeBuilder:
@@ -65,7 +65,7 @@ def images(tmp_path: Path, builder: FakeBuilder) -> ImageArchives:
 
 
 def made(builder: FakeBuilder, tmp_path: Path) -> list[Path]:
-    return images(tmp_path, builder).ensure(Silence())
+    return images(tmp_path, builder).ensure(Progress())
 
 
 def test_a_base_is_made_once(tmp_path: Path) -> None:

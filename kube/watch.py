@@ -156,7 +156,8 @@ class Feed(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class Change:
     """
-    One line of a watch: what happened to an object; type None is a bookmark, news of time only.
+    One line of a watch: what happened to an object; type None is a bookmark, which only says how
+    far the watch has come.
     """
 
     type: ChangeType | None

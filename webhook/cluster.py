@@ -90,7 +90,7 @@ class ClusterView(Protocol):
 
 class WithoutCluster:
     """
-    Knows no nodes, so that the default card of the settings counts, and no words of namespaces.
+    Knows no nodes, so that the default card of the settings counts, and no namespaces' annotations.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
 """
-From HTTP to a hook and back, in the terms of ASGI: the road every admission takes.
+From HTTP to a hook and back, in the terms of ASGI: the path that every admission takes.
 """
 
 from __future__ import annotations

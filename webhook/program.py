@@ -18,7 +18,7 @@ from webhook.metrics import Account, Gauge, Metrics, start_logging
 from webhook.server import (
     BACKLOG,
     HOOKS,
-    Door,
+    BoundApp,
     Draining,
     admission_app,
     hooks_of,
@@ -126,8 +126,8 @@ def _serve(parts: _Parts, policy: WebhookPolicy, settings: ServerSettings) -> No
             sockets.append(listen(setting, address, BACKLOG))
         parts.certificate.start()
         serve(
-            Door(admissions, sockets[0], parts.certificate.context),
-            Door(status_app(parts.metrics, parts.troubles), sockets[1]),
+            BoundApp(admissions, sockets[0], parts.certificate.context),
+            BoundApp(status_app(parts.metrics, parts.troubles), sockets[1]),
             parts.draining,
             settings.drain_seconds,
         )

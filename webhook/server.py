@@ -124,7 +124,7 @@ class Draining:
         return self._begun
 
 
-class Door:
+class BoundApp:
     """
     One application on one socket.
     """
@@ -162,7 +162,7 @@ class _Server(uvicorn.Server):
         yield  # two servers share the process: its signals are handled in one place, below
 
 
-def serve(admission: Door, status: Door, draining: Draining, drain_seconds: float) -> None:
+def serve(admission: BoundApp, status: BoundApp, draining: Draining, drain_seconds: float) -> None:
     """
     Serve until SIGTERM or SIGINT; a second signal ends the draining.
     """
@@ -174,15 +174,17 @@ def serve(admission: Door, status: Door, draining: Draining, drain_seconds: floa
         runner.run(_serve(admission, status, draining, drain_seconds))
 
 
-async def _serve(admission: Door, status: Door, draining: Draining, drain_seconds: float) -> None:
+async def _serve(
+    admission: BoundApp, status: BoundApp, draining: Draining, drain_seconds: float
+) -> None:
     loop = asyncio.get_running_loop()
     signals: asyncio.Queue[str] = asyncio.Queue()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.put_nowait, number.name)
-    doors = (admission, status)
-    tasks = [asyncio.create_task(each.server.serve([each.listener])) for each in doors]
+    apps = (admission, status)
+    tasks = [asyncio.create_task(each.server.serve([each.listener])) for each in apps]
     try:
-        while not all(each.server.started for each in doors):
+        while not all(each.server.started for each in apps):
             if any(task.done() for task in tasks):
                 return  # it failed; waiting for it below raises why
             await asyncio.sleep(0.01)
@@ -195,7 +197,7 @@ async def _serve(admission: Door, status: Door, draining: Draining, drain_second
         _log.info("%s: serving for %g s more, not ready for new connections", name, drain_seconds)
         await _or_signal(signals, drain_seconds)
     finally:
-        for each in doors:
+        for each in apps:
             each.server.should_exit = True
         await asyncio.gather(*tasks)
     _log.info("ended")

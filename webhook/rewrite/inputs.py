@@ -82,19 +82,14 @@ class PlanInputs(NamedTuple):
         Return the limits of one container on every card.
         """
         by_card = self.limits.by_card if isinstance(self.limits, PodLimits) else []
-        found = [
-            (part, card)
-            for card, limits in by_card
-            for part in limits.parts
-            if part.container == container
-        ]
-        cards = found[0][0].cards if found else 1
-        return tuple(
-            [
-                LimitOnCard(part.limit_bytes, cards, card.memory_bytes, card.compute_capability)
-                for part, card in found
-            ]
-        )
+        rows: list[LimitOnCard] = []
+        for card, limits in by_card:
+            for part in limits.parts:
+                if part.container == container:
+                    cards = rows[0].cards if rows else part.cards
+                    size, capability = card.memory_bytes, card.compute_capability
+                    rows.append(LimitOnCard(part.limit_bytes, cards, size, capability))
+        return tuple(rows)
 
 
 def read_inputs(
@@ -109,7 +104,9 @@ def read_inputs(
     Read a pod, for the cards it might meet.
     """
     options = read_pod_options(pod.annotations, frozenset([item.name for item in pod.containers]))
-    texts = {key: namespace[key] for key in _NAMESPACE_KEYS if key in namespace}
+    texts = {}
+    if namespace:
+        texts = {key: namespace[key] for key in _NAMESPACE_KEYS if key in namespace}
     namespace_options = read_namespace_options(texts) if texts else _NO_NAMESPACE_OPTIONS
     limits = _limits(pod, options, namespace_options, candidates)
     return PlanInputs(
@@ -167,17 +164,15 @@ def _limits(
     """
     readable: list[tuple[CandidateCard, Limits]] = []
     failed: list[Undeclared | Unreadable] = []
-    by_units: dict[Units, Declared | Undeclared | Unreadable] = {}
-    alike: dict[Units, Limits | Undeclared | Unreadable] = {}
+    units: Units | None = None
     for card in candidates:
-        declaration = by_units.get(card.units)
-        if declaration is None:
-            declaration = by_units[card.units] = read_declaration(pod, card.units)
-        limits = alike.get(card.units)
-        if limits is None:
+        if units is None or card.units != units:
+            units = card.units
+            declaration = read_declaration(pod, units)
+            differs = _differs_by_card(declaration)
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
-            if not _differs_by_card(declaration):
-                alike[card.units] = limits
+        elif differs:
+            limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
         if isinstance(limits, Limits):
             readable.append((card, limits))
         else:

@@ -62,11 +62,11 @@ def notes(inputs: PlanInputs) -> list[str]:
         unreadable = [limits.problem] if isinstance(limits, Unreadable) else []
         return _sentences([*unreadable, *inputs.options.notes])
     texts = _sentences([*limits.first.notes, *inputs.options.notes])
-    texts += [f"{UNCLEAR}{text}" for text in _sentences(limits.unclear)]
-    texts += [f"namespace {text}" for text in _sentences(inputs.namespace.unreadable)]
-    unknown = sum([each.memory_bytes is None for each, _ in limits.by_card])
+    texts += [f"{UNCLEAR}{problem.sentence}" for problem in limits.unclear]
+    texts += [f"namespace {problem.sentence}" for problem in inputs.namespace.unreadable]
+    unknown = [each for each, _ in limits.by_card if each.memory_bytes is None]
     if inputs.terms.fenced and unknown:
-        texts.append(UNKNOWN_CARD if unknown == len(limits.by_card) else SOME_UNKNOWN)
+        texts.append(UNKNOWN_CARD if len(unknown) == len(limits.by_card) else SOME_UNKNOWN)
     return texts
 
 

@@ -41,17 +41,6 @@ def test_evicted(site: ClusterSite, cluster: AgentCluster, pod: PodOnNode) -> No
     assert "EvictionByEvictionAPI" == conditions(now)["DisruptionTarget"]
 
 
-def test_a_short_grace_is_kept(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
-    """
-    A pod that asks for less time than the most gets what it asks for.
-    """
-    made = site.add_pod(fenced, terminationGracePeriodSeconds=7)
-    result = cluster.carry_out(verdict(known(cluster, made["metadata"]["uid"])))
-
-    assert Answer.ACCEPTED is result.answer
-    assert 7 == site.pod(fenced)["metadata"]["deletionGracePeriodSeconds"]
-
-
 def test_no_grace_is_a_second(site: ClusterSite, cluster: AgentCluster, fenced: str) -> None:
     """
     A pod that asks for no grace stays in the API until its node says that it has ended.

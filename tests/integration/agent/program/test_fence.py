@@ -161,16 +161,5 @@ def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: NodeSite) -> None:
     assert seconds < END_SECONDS + 1.0
 
 
-def test_the_node_says_which_cards_it_has(site: NodeSite) -> None:
-    """
-    The agent writes its cards onto its Node.
-    """
-    with site.agent() as agent:
-        assert eventually(lambda: agent.metrics().get("gpufence_cluster_published") == 1)
-    node = site.plane.kubectl("get", "node", site.node.name, "-o", "json").stdout
-
-    assert names.CARDS in node
-
-
 def _was_told(ground: Fenced) -> bool:
     return bool(events(ground, names.WOULD_EVICT))

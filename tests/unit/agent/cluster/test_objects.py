@@ -8,6 +8,7 @@ import pytest
 
 from agent.cluster.acts import deletion, eviction
 from agent.cluster.event_writer import WrittenEvent, event, event_patch, name_event
+from agent.cluster.settings import COMPONENT
 from agent.events import Notice, Regarding
 from agent.events.episodes import about_node
 from gpufence import names
@@ -108,3 +109,12 @@ def test_nobody_else_is_meant() -> None:
     said = str(eviction(pod("a"), 30)) + str(deletion(pod("a"), 30))
 
     assert 2 == len(re.findall(r"'preconditions': {'uid': 'uid-a'}", said))
+
+
+def test_who_asks_for_an_eviction_and_why() -> None:
+    """
+    Admission hooks and audit logs can tell who asked for an eviction, and for what reason.
+    """
+    expected = {"reason": names.EVICTED, "requested-by": COMPONENT}
+
+    assert expected == eviction(pod("a"), 30)["metadata"]["annotations"]

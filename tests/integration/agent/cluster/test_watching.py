@@ -6,7 +6,7 @@ import time
 
 from agent.cluster import AgentCluster
 from gpufence import names
-from gpufence.cards import NodeCards, read_cards
+from gpufence.cards import read_cards
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from kube import JsonObject, PatchType, core
@@ -113,18 +113,6 @@ def test_the_node_says_its_cards(site: ClusterSite, cluster: AgentCluster) -> No
 
     assert CARDS.cards == found.cards
     assert ((names.GPUSHARE_MEMORY, "GiB"),) == found.units
-
-
-def test_a_later_look_at_the_same_cards(site: ClusterSite, cluster: AgentCluster) -> None:
-    """
-    The time of an observation alone is no reason to write.
-    """
-    wait_for(lambda: cluster.status().published or None, cluster)
-    before = said(site)
-    for second in range(3):
-        cluster.publish(NodeCards(CARDS.driver, f"2026-01-02T03:04:0{second}Z", CARDS.cards))
-
-    assert before == said(site)
 
 
 def test_an_edited_annotation(site: ClusterSite, cluster: AgentCluster) -> None:

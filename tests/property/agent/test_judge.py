@@ -2,7 +2,9 @@
 What holds for the judge whatever happens on a card.
 """
 
+from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +14,9 @@ from agent.events.episodes import MOST_CHARACTERS
 from agent.model.decision import Outcome
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.property.agent.strategies import Life, alone, amounts, histories, lived, unknown
-from tests.support.agent.builders import LIMIT
+from tests.property.agent.strategies import POLICY, Life, alone, amounts, histories, lived, unknown
+from tests.support.agent.builders import LIMIT, pod
+from tests.support.agent.world import World
 
 lives = histories(amounts | unknown)
 known_lives = histories(amounts)
@@ -93,6 +96,34 @@ def test_one_pod_for_each_card_and_pass(life: Life) -> None:
     seconds = [act.second for act in lived(life).acts]
 
     assert sorted(set(seconds)) == seconds
+
+
+@FEW
+@given(
+    st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 2)), min_size=2, max_size=6),
+    st.integers(0, 9),
+    st.tuples(st.integers(1, 4), st.integers(1, 3)),
+)
+def test_acts_without_an_answer_count(
+    pods: list[tuple[str, int]], answers_after: int, caps: tuple[int, int]
+) -> None:
+    """
+    However late the API server answers, no more pods go than the caps allow, and nobody goes on a
+    card where an act is under way.
+    """
+    policy = replace(
+        POLICY, node_evictions_per_minute=caps[0], namespace_evictions_per_minute=caps[1]
+    )
+    world = World(policy=policy, cards=3, leaves_after=3, answers_after=answers_after)
+    for number, (namespace, card) in enumerate(pods):
+        world.add(pod(f"{number}", namespace=namespace), LIMIT + GIB, card=card)
+    acts = [(act.second, *pods[int(act.pod)]) for act in world.run(40)]
+    of_namespace = Counter(namespace for _, namespace, _ in acts)
+
+    assert 0 < len(acts) <= caps[0]
+    assert max(of_namespace.values()) <= caps[1]
+    for (one, _, here), (other, _, there) in combinations(acts, 2):
+        assert here != there or other > one + answers_after
 
 
 @FEW

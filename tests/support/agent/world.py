@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agent.attribute import attribute
 from agent.judge import judge, objection, settle
-from agent.model.decision import ActResult, Answer, Decision, Outcome
+from agent.model.decision import ActResult, Answer, Decision, Outcome, Verdict
 from agent.model.memory import Memory
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
@@ -50,6 +50,7 @@ class World:
     mps: set[int] = field(default_factory=set)
     answer: Answer = Answer.ACCEPTED
     leaves_after: int = 5
+    answers_after: int = 0
     reachable: bool = True
     renewed: bool = True
     ignored: bool = False
@@ -63,6 +64,7 @@ class World:
         self.decision: Decision
         self.acts: list[Act] = []
         self.leaving: dict[str, int] = {}
+        self.outstanding: list[tuple[Verdict, int]] = []
         self.pids: dict[tuple[str, str], int] = {}
         self.last_pid = 100
         self.indexed: tuple[object, PodsOnNode] | None = None
@@ -128,10 +130,24 @@ class World:
         self._leave()
         pods = self._index()
         self.use = self.look(pods)
-        self.decision, self.memory = judge(self.use, self.memory, self.policy, self.now)
+        self._settle()
+        outstanding = [item for item, _ in self.outstanding]
+        self.decision, self.memory = judge(
+            self.use, self.memory, self.policy, self.now, outstanding
+        )
         for verdict in self.decision.acts:
             assert "" == objection(verdict, self.use, self.policy, self.now)
             self.acts.append(Act(self.now, verdict.pod.name, str(verdict.action)))
+            self.outstanding.append((verdict, self.now + self.answers_after))
+        self._settle()
+
+    def _settle(self) -> None:
+        """
+        Let the API server answer the acts whose time has come.
+        """
+        due = [item for item, at in self.outstanding if at <= self.now]
+        self.outstanding = [(item, at) for item, at in self.outstanding if at > self.now]
+        for verdict in due:
             self.memory = settle(
                 self.memory, verdict, ActResult(self.answer), self.policy, self.now
             )

@@ -19,7 +19,7 @@ from simulator.cluster.setup import STATE, ClusterOptions, ClusterSetup, Machine
 from simulator.controlplane import RequestError, programs
 from simulator.controlplane.folders import sweep, temporary_folder
 from simulator.controlplane.identities import (
-    KeyPair,
+    PemPair,
     ServerIdentity,
     with_certificate,
     write_secret,
@@ -171,7 +171,7 @@ class SimulatedCluster:
         server = ServerIdentity(
             f"https://{LOOPBACK}:{self._forward.port}", (plane / "ca.crt").read_bytes()
         )
-        pair = KeyPair((plane / "admin.crt").read_bytes(), (plane / "admin.key").read_bytes())
+        pair = PemPair((plane / "admin.crt").read_bytes(), (plane / "admin.key").read_bytes())
         return write_secret(self.folder / "kubeconfig", with_certificate(server, pair))
 
 

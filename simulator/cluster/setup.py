@@ -91,9 +91,6 @@ class ClusterSetup:
         return self.folder / "ready"
 
     def write(self) -> Path:
-        """
-        Write it for the inside, and return where.
-        """
         path = self.folder / "setup.json"
         path.write_text(json.dumps(asdict(self), default=str, indent=2))
         return path

@@ -190,9 +190,6 @@ def _known(name: str) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Build what is missing and print where each program is.
-    """
     names = parser().parse_args(argv).components or USUAL
     try:
         paths = Assets.from_environment(os.environ).ensure(names, Progress(sys.stderr))

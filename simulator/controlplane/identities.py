@@ -45,14 +45,11 @@ USERS = {"admin": ADMIN, "scheduler": SCHEDULER, "controller-manager": CONTROLLE
 
 
 def node_user(node: str) -> User:
-    """
-    Name the identity that the Node authorizer expects of a node's own agent.
-    """
     return User(f"system:node:{node}", "system:nodes")
 
 
 @dataclass(frozen=True)
-class KeyPair:
+class PemPair:
     certificate: bytes
     key: bytes
 
@@ -68,25 +65,25 @@ class SimulatedAuthority:
         )
 
     @property
-    def pair(self) -> KeyPair:
+    def pair(self) -> PemPair:
         """
         The authority itself, for those who sign or verify with it.
         """
-        return KeyPair(
+        return PemPair(
             self._authority.cert_pem.bytes(),
             self._authority.private_key_pem.bytes(),
         )
 
-    def for_server(self) -> KeyPair:
+    def for_server(self) -> PemPair:
         """
         Certify whoever serves on loopback or, to pods, as the Service of the API server.
         """
         return self._issue(LOOPBACK, "localhost", *SERVICE_NAMES, user=None)
 
-    def for_user(self, user: User) -> KeyPair:
+    def for_user(self, user: User) -> PemPair:
         return self._issue(_UNUSED_NAME, user=user)
 
-    def _issue(self, *names: str, user: User | None) -> KeyPair:
+    def _issue(self, *names: str, user: User | None) -> PemPair:
         leaf = self._authority.issue_cert(
             *names,
             common_name=user.name if user else None,
@@ -94,7 +91,7 @@ class SimulatedAuthority:
             key_type=trustme.KeyType.ECDSA,
         )
         chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
-        return KeyPair(chain, leaf.private_key_pem.bytes())
+        return PemPair(chain, leaf.private_key_pem.bytes())
 
 
 def write_secret(path: Path, content: bytes) -> Path:
@@ -112,7 +109,7 @@ class ServerIdentity:
     authority: bytes
 
 
-def with_certificate(server: ServerIdentity, pair: KeyPair) -> bytes:
+def with_certificate(server: ServerIdentity, pair: PemPair) -> bytes:
     return _document(
         server,
         {

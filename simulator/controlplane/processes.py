@@ -86,9 +86,6 @@ class GuardedProcess:
 
 
 def guarded(command: Sequence[str], leftovers: str, grace_seconds: float) -> list[str]:
-    """
-    Put a warden of this process before a command.
-    """
     python = (sys.executable, "-I", "-S", str(warden.SCRIPT))
     return [*python, str(os.getpid()), str(grace_seconds), leftovers, *command]
 

@@ -36,9 +36,6 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(argv: Sequence[str]) -> int:
-    """
-    Start the command and stay until it has ended.
-    """
     caller, grace_seconds, leftovers, *command = argv
     try:
         caller_gone = os.pidfd_open(int(caller))

@@ -61,9 +61,6 @@ spec:
 
 
 def tell(stage: Stage, say: Narrator) -> None:
-    """
-    Tell the second half; raises `StoryError` where it does not happen.
-    """
     first = _second_tenant(stage, say)
     _grows(stage, say, first)
     _evicted(stage, say, first)

@@ -113,9 +113,6 @@ def _node_options(plane: ControlPlane) -> NodeOptions:
 
 @contextmanager
 def _webhook(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[None]:
-    """
-    Install gpufence: its manifests, its certificates, and its webhook.
-    """
     items = _manifests("system", "webhook", "agent")
     hooks = [item for item in items if item["kind"] == HOOKS]
     with progress.step("installing gpufence: manifests, certificates, webhook"):
@@ -218,9 +215,6 @@ def _of_part(part: str) -> list[dict[str, Any]]:
 
 
 def _pointing_to(item: dict[str, Any], address: str) -> dict[str, Any]:
-    """
-    Return the webhook configuration with URLs of this machine instead of a Service.
-    """
     for hook in item["webhooks"]:
         service = hook["clientConfig"].pop("service")
         hook["clientConfig"]["url"] = f"https://{address}{service['path']}"

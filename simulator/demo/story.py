@@ -117,9 +117,6 @@ def _environment_table(pod: dict[str, Any], annotations: dict[str, str]) -> str:
 
 
 def jsonpath(key: str) -> str:
-    """
-    Print one annotation, and nothing else.
-    """
     return "jsonpath={.metadata.annotations." + key.replace(".", r"\.") + r'}{"\n"}'
 
 

@@ -58,10 +58,6 @@ class StartContext:
 
 @dataclass(frozen=True, slots=True)
 class StartedContainer:
-    """
-    A started container; `began` is on the monotonic clock.
-    """
-
     id: str
     cgroup: str
     process: ContainerProcess

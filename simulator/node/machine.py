@@ -63,9 +63,6 @@ class Placement:
 
 
 def cards_of(state: State) -> tuple[Card, ...]:
-    """
-    Describe the cards in the order of their indices, each followed by its MIG instances.
-    """
     cards: list[Card] = []
     for index, place in enumerate(state.indices):
         card = state.cards[place]

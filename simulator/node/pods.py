@@ -117,9 +117,6 @@ class Pods:
         return all(run.is_finished for run in self._runs.values())
 
     def find(self, full_name: str) -> PodRun | None:
-        """
-        Find a pod by `namespace/name`: the living one, where its predecessor has not gone yet.
-        """
         runs = [run for run in list(self._runs.values()) if run.pod.full_name == full_name]
         return min(runs, key=lambda run: run.is_finished, default=None)
 

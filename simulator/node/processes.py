@@ -103,9 +103,6 @@ class ProcRoot:
             (folder / name).symlink_to(f"/proc/{name}")
 
     def show(self, lines: Mapping[int, str]) -> None:
-        """
-        Show exactly these processes, each with its cgroup line.
-        """
         for pid in [pid for pid, line in self._shown.items() if lines.get(pid) != line]:
             del self._shown[pid]
             shutil.rmtree(self.folder / str(pid), ignore_errors=True)

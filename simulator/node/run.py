@@ -120,9 +120,6 @@ class PodRun:
             self._failure, self._changed = _SHUT_DOWN, True
 
     def advance(self, now: float) -> None:
-        """
-        Notice what has happened to the processes and do what follows from it.
-        """
         self._reap(now)
         if not self._finished:
             steps = next_steps(self.pod, self._records, now, ending=self._is_ending)

@@ -40,9 +40,6 @@ def check_volumes(pod: NodePod) -> None:
 
 
 def volume_references(pod: NodePod) -> frozenset[Reference]:
-    """
-    Return the ConfigMaps and Secrets that the pod's volumes show.
-    """
     return frozenset(
         Reference(_NAMED[kind], _source_name(part))
         for volume in pod.volumes

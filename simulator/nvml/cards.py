@@ -26,10 +26,6 @@ _NAMES = uuid.UUID("6b1f4c0e-63f2-5e0e-9a4d-3d6f5c1b7a20")
 
 @dataclass(frozen=True)
 class Blueprint:
-    """
-    One card to be made: its model and, in MIG mode, the instances it is cut into.
-    """
-
     model: Model
     instances: tuple[Profile, ...] | None = None
 

@@ -95,17 +95,10 @@ class Fault:
 
 
 class Faults:
-    """
-    The table of active faults of one state file; changes act from the next call on.
-    """
-
     def __init__(self, file: StateFile) -> None:
         self._file = file
 
     def add(self, fault: Fault) -> int:
-        """
-        Activate a fault and return the number by which it is removed.
-        """
         first, last = span(fault.function)
         with self._file.locks.allocation():
             state = self._file.layout

@@ -60,10 +60,6 @@ def own_namespace() -> int:
 
 
 class Locks:
-    """
-    The locks of one opened state file.
-    """
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._threads = threading.Lock()

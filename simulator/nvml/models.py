@@ -33,9 +33,6 @@ class Geometry:
     profiles: tuple[Profile, ...]
 
     def cut(self, names: tuple[str, ...], field: str) -> tuple[Profile, ...]:
-        """
-        Look the profiles up; together they must fit the card's seven slices.
-        """
         chosen = tuple(self._profile(name, field) for name in names)
         if len(chosen) > MAX_INSTANCES or sum(one.slices for one in chosen) > SLICES:
             raise InvalidError(

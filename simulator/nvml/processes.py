@@ -47,9 +47,6 @@ class Room:
 
     @property
     def usable(self) -> int:
-        """
-        The total that programs see through CUDA.
-        """
         return self.total - self.reserved
 
 
@@ -149,9 +146,6 @@ class ProcessLedger:
         )
 
     def living(self, card: int = layout.ANY_CARD) -> Iterator[Use]:
-        """
-        Go through the processes that hold memory now, of one card or of all.
-        """
         for slot in range(self._file.layout.record_count):
             record = self.record(slot)
             if card not in {layout.ANY_CARD, record.card}:

@@ -106,8 +106,5 @@ class State:
         self._file.layout.driver_epoch += 1
 
     def calls(self, function: str) -> int:
-        """
-        Count the calls of a function, in all its versions, since the state was made.
-        """
         first, last = span(function)
         return sum(int(self._file.layout.calls[one]) for one in range(first, last + 1))

@@ -91,10 +91,6 @@ Action = Hold | Resize | Slide | Busy | Wait | Fork | Exit | Crash
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """
-    One action and the words it was written in.
-    """
-
     text: str
     action: Action
 
@@ -111,10 +107,6 @@ def read_script(text: str) -> tuple[Step, ...]:
 
 
 class _Words:
-    """
-    The words of one step, read from left to right.
-    """
-
     def __init__(self, number: int, text: str) -> None:
         self._field = f"script, step {number}"
         self._words = text.replace("%", " % ").split()

@@ -90,9 +90,6 @@ class Workers:
                 self._say(f"worker {pid} ended with {os.waitstatus_to_exitcode(status)}")
 
     def stop(self) -> None:
-        """
-        End the workers that still run, gently first.
-        """
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in self._pids:
                 os.kill(pid, number)

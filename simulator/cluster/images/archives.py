@@ -105,9 +105,6 @@ class ImageArchives:
         self.builder.run("buildah", "rmi", "--prune")
 
     def _build(self, name: str, on: str, aside: Path) -> Path:
-        """
-        Build one image and return its archive, which is in the folder `aside`.
-        """
         archive = aside / f"{name}.tar"
         if name in PRODUCT:
             self.builder.run(

@@ -22,7 +22,7 @@ from simulator.controlplane.programs import LOOPBACK, SERVICE_ADDRESS
 HTTPS = 443
 PODS = "192.0.2.128/25"
 # What a kubelet insists on (pkg/kubelet/cm, setupKernelTunables). It would change the whole
-# machine, for good; instead it finds its wishes fulfilled.
+# machine, for good; instead it finds them as it wants them.
 SETTINGS = {
     "kernel/keys/root_maxbytes": "25000000",
     "kernel/keys/root_maxkeys": "1000000",

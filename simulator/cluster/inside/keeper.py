@@ -173,9 +173,6 @@ def kubelet_config(folder: Path, authority: Path, cgroup: str) -> str:
 
 
 def kubelet_command(program: Path, folder: Path, node: str, labels: Mapping[str, str]) -> list[str]:
-    """
-    Put the program and what only its command line can say together.
-    """
     label_list = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     return [
         str(program),

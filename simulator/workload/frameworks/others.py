@@ -28,9 +28,6 @@ _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def _limited(limit: int, name: str, text: str) -> Budget:
-    """
-    A limit of zero means none to all three.
-    """
     return Budget(limit or None, f"{name} is {text}")
 
 

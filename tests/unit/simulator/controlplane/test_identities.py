@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simulator.controlplane import identities
 from simulator.controlplane.identities import (
-    KeyPair,
+    PemPair,
     write_secret,
 )
 
@@ -29,7 +29,7 @@ def test_certificate_file_is_complete() -> None:
     """
     A kubeconfig for a certificate holds server, authority, certificate and key.
     """
-    document = json.loads(identities.with_certificate(SERVER, KeyPair(b"certificate", b"key")))
+    document = json.loads(identities.with_certificate(SERVER, PemPair(b"certificate", b"key")))
     encoded = {
         name: base64.b64encode(name.encode()).decode()
         for name in ("authority", "certificate", "key")

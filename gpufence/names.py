@@ -93,8 +93,8 @@ USER_KEYS: Final = (
 )
 WRITTEN_KEYS: Final = (PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE)
 
-# Bookkeeping of schedulers on pods; forged at create, it corrupts their books
-GPUSHARE_BOOKS: Final = (
+# Bookkeeping of schedulers on pods; forged at create, it makes them count wrong
+GPUSHARE_BOOKKEEPING: Final = (
     "ALIYUN_COM_GPU_MEM_IDX",
     "ALIYUN_COM_GPU_MEM_DEV",
     "ALIYUN_COM_GPU_MEM_POD",
@@ -104,7 +104,7 @@ GPUSHARE_BOOKS: Final = (
     "scheduler.framework.gpushare.assigned",
     "scheduler.framework.gpushare.assume-time",
 )
-VOLCANO_BOOKS: Final = (
+VOLCANO_BOOKKEEPING: Final = (
     "volcano.sh/gpu-index",
     "volcano.sh/predicate-time",
     "volcano.sh/gpu-assigned",

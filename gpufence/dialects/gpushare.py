@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpufence.dialects.spec import Claim, Declared, DialectSpec, Sum, amount_of, is_near
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import (
-    GPUSHARE_BOOKS,
+    GPUSHARE_BOOKKEEPING,
     GPUSHARE_CARD_INDEX,
     GPUSHARE_COUNT,
     GPUSHARE_MEMORY,
@@ -97,7 +97,7 @@ SPEC = DialectSpec(
     unit="GiB or MiB: told from the node's allocatable and NVML",
     read=read,
     resources=(GPUSHARE_MEMORY,),
-    bookkeeping=GPUSHARE_BOOKS,
+    bookkeeping=GPUSHARE_BOOKKEEPING,
     card_key=GPUSHARE_CARD_INDEX,
     node_figures=(GPUSHARE_COUNT,),
 )

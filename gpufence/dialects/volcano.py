@@ -17,7 +17,7 @@ from gpufence.dialects.spec import (
     two_ways,
 )
 from gpufence.errors import InvalidError, Problem
-from gpufence.names import VOLCANO_BOOKS, VOLCANO_CARD_INDEX, VOLCANO_MEMORY, VOLCANO_NUMBER
+from gpufence.names import VOLCANO_BOOKKEEPING, VOLCANO_CARD_INDEX, VOLCANO_MEMORY, VOLCANO_NUMBER
 from gpufence.quantity import MIB
 
 if TYPE_CHECKING:
@@ -97,6 +97,6 @@ SPEC = DialectSpec(
     read=read,
     resources=(VOLCANO_MEMORY, VOLCANO_NUMBER),
     scheduler="volcano",
-    bookkeeping=VOLCANO_BOOKS,
+    bookkeeping=VOLCANO_BOOKKEEPING,
     card_key=VOLCANO_CARD_INDEX,
 )

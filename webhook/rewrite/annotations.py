@@ -44,18 +44,18 @@ def admit(pod: Pod, namespace: Mapping[str, str]) -> AdmittedPod:
     """
     Take over the namespace's defaults, and leave out what only schedulers may write.
     """
-    books = sorted(BOOKKEEPING_KEYS.intersection(pod.annotations))
-    if not namespace and not books:
+    forged = sorted(BOOKKEEPING_KEYS.intersection(pod.annotations))
+    if not namespace and not forged:
         return AdmittedPod(pod, {}, (), ())
     containers = frozenset(item.name for item in pod.containers)
     heard = namespace if may_be_ours(pod) else {}
     defaults, problems = _defaults(heard, pod.annotations, containers)
-    kept = {key: text for key, text in pod.annotations.items() if key not in books}
+    kept = {key: text for key, text in pod.annotations.items() if key not in forged}
     return AdmittedPod(
         pod._replace(annotations={**kept, **defaults}),
         defaults,
         standing=tuple(f"namespace {problem.sentence}" for problem in problems),
-        passing=tuple(f"{key} is for schedulers and device plugins; dropped" for key in books),
+        passing=tuple(f"{key} is for schedulers and device plugins; dropped" for key in forged),
     )
 
 

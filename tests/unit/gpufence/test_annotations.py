@@ -18,9 +18,9 @@ from gpufence.quantity import GIB, MIB
 MAIN = frozenset({"main"})
 
 
-def test_a_pod_without_words_wishes_nothing() -> None:
+def test_a_pod_without_annotations_has_the_defaults() -> None:
     """
-    Every wish has its default.
+    Every option has its default.
     """
     assert PodOptions() == read_pod_options({"team": "a"}, MAIN)
 
@@ -160,7 +160,7 @@ def test_a_container_without_name_swallows_no_annotation() -> None:
     assert {} == defaults_from({"team": "a"}, {}, nameless)
 
 
-def test_a_namespace_has_words_of_its_own() -> None:
+def test_a_namespace_has_options_of_its_own() -> None:
     """
     Ceiling and implied limits are the namespace's to say.
     """
@@ -171,7 +171,7 @@ def test_a_namespace_has_words_of_its_own() -> None:
     )
 
 
-def test_unreadable_words_of_a_namespace_are_kept() -> None:
+def test_unreadable_options_of_a_namespace_are_kept() -> None:
     """
     A namespace's mistakes are told, too.
     """
@@ -183,7 +183,7 @@ def test_unreadable_words_of_a_namespace_are_kept() -> None:
     ]
 
 
-def test_a_namespaces_words_are_defaults_of_its_pods() -> None:
+def test_a_namespaces_options_are_defaults_of_its_pods() -> None:
     """
     What the pod does not say and a pod may say, the namespace says; nothing else is copied.
     """

@@ -45,7 +45,7 @@ def test_keys_of_ours_share_a_prefix() -> None:
 
 def test_what_users_set_and_what_gpufence_writes_are_apart() -> None:
     """
-    Dropping forged values at create never drops a wish.
+    Dropping forged values at create never drops an option.
     """
     assert set() == set(names.USER_KEYS) & set(names.WRITTEN_KEYS)
 

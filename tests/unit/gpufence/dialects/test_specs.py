@@ -91,7 +91,7 @@ def test_the_dialects_own_bookkeeping_is_known() -> None:
     """
     What schedulers write on pods is forged where a pod brings it along.
     """
-    assert BOOKKEEPING_KEYS == {*names.GPUSHARE_BOOKS, *names.VOLCANO_BOOKS}
+    assert BOOKKEEPING_KEYS == {*names.GPUSHARE_BOOKKEEPING, *names.VOLCANO_BOOKKEEPING}
     assert set(CARD_KEYS) <= BOOKKEEPING_KEYS
     assert NODE_RESOURCES == {*GPU_RESOURCES, names.GPUSHARE_COUNT}
 

@@ -62,23 +62,28 @@ class Fleet:
             node = self._nodes.get(pod.node_name)
             return candidate_cards(pod, [] if node is None else [node], default)
         wanted = wanted_resources(pod)
-        allowed = self._allowed(pod)
-        told = pod.annotations.get(names.GPUSHARE_CARD_UNITS)
-        question = (wanted, allowed, assigned_card(pod), told, default)
+        met = self._met(wanted, self._allowed(pod))
+        nodes = [self._kinds[position][0] for position in met]
+        if not nodes or names.GPUSHARE_CARD_UNITS in pod.annotations:
+            return candidate_cards(pod, nodes, default)
+        # Of the pod's own texts none is remembered: what it asks for is what these nodes offer.
+        question = (met, wanted, assigned_card(pod), default)
         answer = self._answers.get(question)
         if answer is None:
-            answer = candidate_cards(pod, self._met(wanted, allowed), default)
+            answer = candidate_cards(pod, nodes, default)
             if len(self._answers) < _MOST_ANSWERS:
                 self._answers[question] = answer
         return answer
 
-    def _met(self, wanted: frozenset[str], allowed: int) -> list[GpuNode]:
+    def _met(self, wanted: frozenset[str], allowed: int) -> tuple[int, ...]:
         """
-        Return one node of each kind that the pod might meet.
+        Return the kinds of nodes that the pod might meet.
         """
-        return [
-            node for node, members in self._kinds if members & allowed and wanted <= node.resources
-        ]
+        return tuple(
+            position
+            for position, (node, members) in enumerate(self._kinds)
+            if members & allowed and wanted <= node.resources
+        )
 
     def _allowed(self, pod: Pod) -> int:
         """

@@ -111,12 +111,9 @@ def test_what_is_remembered_has_an_end() -> None:
     """
     fleet = Fleet(NODES)
     for number in range(1100):
-        asked = read_pod(
-            pod(
-                gpushare(),
-                annotations={names.GPUSHARE_CARD_INDEX: str(number)},
-                nodeSelector={f"key-{number % 300}": "x"},
-            )
-        )
+        index = {names.GPUSHARE_CARD_INDEX: str(number)}
+        nowhere = read_pod(pod(gpushare(), nodeSelector={f"key-{number % 300}": "x"}))
+        assigned = read_pod(pod(gpushare(), annotations=index))
 
-        assert (T4,) == fleet.candidates(asked, T4)
+        assert (T4,) == fleet.candidates(nowhere, T4)
+        assert Fleet(NODES).candidates(assigned, T4) == fleet.candidates(assigned, T4)

@@ -85,7 +85,7 @@ class Patch:
         token = escape_pointer(str(key))
         self.operations.append({"op": "remove", "path": f"{_pointer(path)}/{token}"})
 
-    def look(self, path: Path) -> dict[str, object]:
+    def at(self, path: Path) -> dict[str, object]:
         """
         Return the object at a path as it will be; it must be there, and is not to be changed.
         """

@@ -20,8 +20,8 @@ class Injecting(Enum):
     """
 
     SET = "set"
-    PLAN = "plan"  # observe: only said
-    GROW = "grow"  # observe with growth: said, and grow-on-demand set
+    PLAN = "plan"  # observe: only written down
+    GROW = "grow"  # observe with growth: written down, and grow-on-demand set
     NOTHING = "nothing"  # opted out, or nothing to inject
 
 

@@ -127,7 +127,7 @@ class ServerLaunch(NamedTuple):
 
     def unaware(self, share: str, *, args: bool) -> str:
         """
-        Say that the server does not know its share, and how it can learn of it.
+        Return the sentence for a server that does not know its share: how it can learn of it.
         """
         flag = self.flag.text.rstrip("=")
         start = f"{flag} {shown(self.value)}" if self.value else f"{self.server} without {flag}"
@@ -151,9 +151,9 @@ def read_launch(
     server = _BY_NAME.get(framework) or _recognised(line, image)
     if server is None:
         return None
-    found = FLAGS[server].pattern.findall(line)
+    values = FLAGS[server].pattern.findall(line)
     return ServerLaunch(
-        server, found[-1] if found else None, _obstacle(server, command, args, line)
+        server, values[-1] if values else None, _obstacle(server, command, args, line)
     )
 
 

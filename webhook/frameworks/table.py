@@ -42,8 +42,8 @@ def _read_pytorch(text: str, _: int | None) -> Fraction | None:
     """
     Return the last fraction among PyTorch's options, which is the one that counts.
     """
-    found = _PYTORCH_FRACTION.findall(text)
-    return read_fraction(found[-1]) if found else None
+    fractions = _PYTORCH_FRACTION.findall(text)
+    return read_fraction(fractions[-1]) if fractions else None
 
 
 def _write_pytorch(figures: CardFigures, user: str) -> str:

@@ -35,7 +35,7 @@ def value_for(
     row: FrameworkRow | FixedRow, figures: ContainerFigures, user: str | None
 ) -> Value | None:
     """
-    Return a variable's value, or None where nothing can be said that its reader would bear.
+    Return a variable's value, or None where nothing can be written that its reader would bear.
 
     Without a card a fraction stays what the user wrote, or empty, which its readers take for unset.
     Readers of amounts choke on empty text, so without a limit there is no amount at all.
@@ -43,9 +43,9 @@ def value_for(
     if isinstance(row, FixedRow):
         return _fixed(row, user)
     smallest = figures.by_basis[row.basis]
-    found = smallest.fraction if row.of_card else smallest.amount
-    if found is not None:
-        return _smaller(row, found, user or "")
+    card = smallest.fraction if row.of_card else smallest.amount
+    if card is not None:
+        return _smaller(row, card, user or "")
     if user:
         return Value(user, Done.KEPT)
     return Value("", Done.SET) if row.of_card else None
@@ -53,7 +53,7 @@ def value_for(
 
 def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str = "") -> str:
     """
-    Say that ours counts and not what the user wrote.
+    Return the sentence that says that ours counts and not what the user wrote.
     """
     summary = f"{label or row.env} {shown(user)}"
     figures = value.figures

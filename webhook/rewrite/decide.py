@@ -35,7 +35,7 @@ class ContainerDecision(NamedTuple):
 
 class PodDecision(NamedTuple):
     """
-    All that is to be said and done about a pod.
+    What becomes of a pod, and what its creator reads about it.
 
     `annotations` record it: the slots, and what explains them. `hard` are the problems for which
     `evict` refuses.
@@ -51,7 +51,7 @@ class PodDecision(NamedTuple):
 
 def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecision:
     """
-    Tell every container that asks for the GPU, each with slots of its own, and say why.
+    Decide what every container that asks for the GPU is told, each with slots of its own, and why.
     """
     containers = _containers(inputs, manifest, hook_source)
     limits = inputs.limits
@@ -63,12 +63,11 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecisio
         namespace=inputs.namespace_texts,
     )
     summary = sentences.summary(inputs, plan)
-    hard = [*sentences.hard_problems(inputs)]
-    for name, found in [
-        (item.container.text.name, item.injection.too_small) for item in containers
-    ]:
-        if found is not None:
-            hard.append(sentences.too_small(name, found))
+    hard = sentences.hard_problems(inputs)
+    for item in containers:
+        limit = item.injection.too_small
+        if limit is not None:
+            hard.append(sentences.too_small(item.container.text.name, limit))
     warnings = [*hard, *sentences.notes(inputs)]
     for item in containers:
         warnings += item.injection.warnings
@@ -134,5 +133,5 @@ def _record(
 def _injected(inputs: PlanInputs) -> str:
     if not inputs.options.inject:
         return names.INJECTED_OPTED_OUT
-    told = inputs.terms.injecting in (Injecting.GROW, Injecting.SET)
-    return names.INJECTED_YES if told else names.INJECTED_NOTHING
+    injected = inputs.terms.injecting in (Injecting.GROW, Injecting.SET)
+    return names.INJECTED_YES if injected else names.INJECTED_NOTHING

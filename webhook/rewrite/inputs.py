@@ -181,11 +181,11 @@ def _limits(
     if not readable:
         return unreadable[0] if unreadable else failed[0]
     library_caps = all(each.library_caps for _, each in readable)
-    known = [each.limit_bytes for _, each in readable if each.limit_bytes is not None]
+    amounts = [each.limit_bytes for _, each in readable if each.limit_bytes is not None]
     return PodLimits(
         by_card=readable,
         first=readable[0][1],
-        limit_bytes=min(known, default=None),
+        limit_bytes=min(amounts, default=None),
         library_caps=library_caps,
         fenced=not library_caps and any(each.enforced for _, each in readable),
         unclear=tuple(dict.fromkeys([item.problem for item in unreadable])),

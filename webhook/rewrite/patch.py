@@ -59,7 +59,7 @@ def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
     dialect = inputs.dialect
     if dialect is None:
         return
-    spec = patch.look(("spec",))
+    spec = patch.at(("spec",))
     name = policy.scheduler_names.get(dialect)
     if name and spec.get("schedulerName") in _UNCHOSEN:
         patch.update(("spec",), {"schedulerName": name})
@@ -73,7 +73,7 @@ def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
 
 
 def _point(patch: Patch, path: Path, wanted: EnvEntry) -> None:
-    entry = patch.look(path)
+    entry = patch.at(path)
     if slot_of(entry) == slot_of(wanted):
         return
     if "value" in entry:

@@ -100,17 +100,17 @@ def _put_first(patch: Patch, container: GpuContainer) -> None:
 
     What envFrom may bring stays in force: the kubelet expands it, or leaves a path to nowhere.
     """
-    entries = objects(as_object(patch.look(container.path), "container").get("env"), "env")
-    found = [at for at, entry in enumerate(entries) if entry.get("name") == names.PYTHON_PATH]
-    if not found:
+    entries = objects(as_object(patch.at(container.path), "container").get("env"), "env")
+    positions = [at for at, entry in enumerate(entries) if entry.get("name") == names.PYTHON_PATH]
+    if not positions:
         value = _BESIDE_ENV_FROM if container.text.env_from else names.HOOK_FOLDER
         patch.extend((*container.path, "env"), [{"name": names.PYTHON_PATH, "value": value}])
         return
-    said = as_text(entries[found[-1]].get("value"), names.PYTHON_PATH)
-    rest = [part for part in said.split(":") if part != names.HOOK_FOLDER]
-    value = ":".join([names.HOOK_FOLDER, *rest]) if said else names.HOOK_FOLDER
-    if value != said:
-        patch.update((*container.path, "env", found[-1]), {"value": value})
+    own = as_text(entries[positions[-1]].get("value"), names.PYTHON_PATH)
+    rest = [part for part in own.split(":") if part != names.HOOK_FOLDER]
+    value = ":".join([names.HOOK_FOLDER, *rest]) if own else names.HOOK_FOLDER
+    if value != own:
+        patch.update((*container.path, "env", positions[-1]), {"value": value})
 
 
 def _volume(manifest: Object) -> Object | None:

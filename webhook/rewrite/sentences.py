@@ -1,5 +1,5 @@
 """
-PURE. What is said about a pod: warnings, refusals, and the one line that sums it up.
+PURE. The sentences about a pod: warnings, refusals, and the one line that sums it up.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def hard_problems(inputs: PlanInputs) -> list[str]:
     return list(dict.fromkeys(_sentences(problems)))
 
 
-def too_small(container: str, found: TooSmall) -> str:
+def too_small(container: str, limit: TooSmall) -> str:
     """
-    Say that a limit leaves no room for any framework, and which limit would.
+    Return the sentence for a limit that leaves no room for any framework, and which limit would.
     """
     return (
-        f"{container}: {write_mebibytes(found.limit_bytes)} of GPU memory is too little: "
-        f"{write_mebibytes(found.reserve_bytes)} go to CUDA itself; "
-        f"ask for at least {write_mebibytes(found.sufficient_bytes)}"
+        f"{container}: {write_mebibytes(limit.limit_bytes)} of GPU memory is too little: "
+        f"{write_mebibytes(limit.reserve_bytes)} go to CUDA itself; "
+        f"ask for at least {write_mebibytes(limit.sufficient_bytes)}"
     )
 
 
@@ -123,8 +123,8 @@ def _where(inputs: PlanInputs) -> str:
     kinds = len(inputs.candidates)
     if kinds > 1:
         return f"; the smallest over {kinds} kinds of cards until it is bound"
-    known = inputs.candidates[0].memory_bytes
-    return "" if known is None else f"; for a card of {write_mebibytes(known)} until it is bound"
+    size = inputs.candidates[0].memory_bytes
+    return "" if size is None else f"; for a card of {write_mebibytes(size)} until it is bound"
 
 
 def _sentences(problems: Iterable[Problem]) -> list[str]:

@@ -22,6 +22,7 @@ What stands for a name that the driver does not tell.
 """
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
+_MOST_CARDS = 1024  # far more than a machine has; each is asked for
 _AMOUNTS = {int, type(None)}
 _PIDS = {int}
 
@@ -163,7 +164,7 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
     match ask, line.content:
         case Ask.OPEN, [str(driver)]:
             return Opened(driver)
-        case Ask.COUNT, [int(cards)]:
+        case Ask.COUNT, [int(cards)] if 0 <= cards <= _MOST_CARDS:
             return Counted(cards)
         case Ask.LOOK, [card, (None | list()) as items, list(gaps)]:
             instances = None if items is None else tuple(map(_seen, items))

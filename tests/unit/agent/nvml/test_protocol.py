@@ -72,6 +72,8 @@ def test_what_is_no_question_is_refused(line: str) -> None:
     [
         (Ask.OPEN, [5]),
         (Ask.COUNT, [None]),
+        (Ask.COUNT, [-1]),
+        (Ask.COUNT, [10**9]),
         (Ask.LOOK, [[*CARD, [1, 2], ""], None, []]),
         (Ask.LOOK, [[*CARD, None, ""], None, []]),
         (Ask.LOOK, [[*CARD, [1, None, 3, 4], ""], None, []]),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agent.model.decision import Action, ActResult, Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from agent.model.decision import Verdict
 
@@ -88,18 +88,19 @@ class Worker:
         """
         return self._finished.qsize() == len(self._outstanding)
 
-    def take(self, verdicts: Iterable[Verdict]) -> None:
+    def take(self, verdicts: Sequence[Verdict]) -> None:
         """
         Carry these out, begun in this order.
         """
+        wanted = min(len(self._outstanding) + len(verdicts), self._most_threads)
+        while len(self._threads) < wanted:
+            thread = threading.Thread(target=self._work, name="acts", daemon=True)
+            thread.start()
+            self._threads.append(thread)
         now = self._clock()
         for verdict in verdicts:
             self._outstanding.append(verdict)
             self._waiting.put((verdict, now))
-        while len(self._threads) < min(len(self._outstanding), self._most_threads):
-            thread = threading.Thread(target=self._work, name="acts", daemon=True)
-            thread.start()
-            self._threads.append(thread)
 
     def finished(self) -> list[FinishedAct]:
         """

@@ -139,9 +139,18 @@ class Node:
         self.cards.held.setdefault(card, {})[pid] = used
 
     def tick(self, times: int = 1, seconds: float = 1.0) -> None:
+        """
+        Tick, and let every act that was handed over begin before the clock moves on.
+        """
         for _ in range(times):
             self.clock.now += seconds
             self.loop.tick()
+            assert eventually(self._has_begun)
+
+    def _has_begun(self) -> bool:
+        begun = {id(item) for item in (*self.api.acts, *self.killed)}
+        waiting = [item for item in self.worker.outstanding if id(item) not in begun]
+        return not waiting or self.worker.answered
 
     def tick_until_acted(self, acts: int = 1, most: int = 30) -> None:
         """

@@ -109,7 +109,7 @@ def inject(
     return own.injection
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def own_settings(cards: tuple[LimitOnCard, ...], terms: PodTerms, first_slot: int) -> OwnSettings:
     """
     Work out the settings of a container that says nothing itself, which are most.

@@ -32,7 +32,7 @@ EXCUSED = {"gpufence/dialects/__init__.py": {"importlib"}}  # loads its own modu
 HARMLESS_MODULES = frozenset({"http", "urllib.parse"})  # names and texts, no network
 CACHES = {
     "service.logs._clock": 1,
-    "webhook.frameworks.injection.own_settings": 512,
+    "webhook.frameworks.injection.own_settings": 128,
     "webhook.caches._places": "_MOST_SHARED",
     "webhook.caches._first_equal": "_MOST_SHARED",
 }

@@ -23,10 +23,10 @@ WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 def texts() -> dict[str, str]:
     state = blinded(busy_state())
     now = state.at + 0.5
-    said = snapshot_of(state, ABOUT, now, "2026-01-02T03:05:06Z")
+    snapshot = snapshot_of(state, ABOUT, now, "2026-01-02T03:05:06Z")
     return {
         "metrics.txt": page(state, ABOUT, now),
-        "snapshot.json": json.dumps(json.loads(write_snapshot(said)), indent=2) + "\n",
+        "snapshot.json": json.dumps(json.loads(write_snapshot(snapshot)), indent=2) + "\n",
     }
 
 
@@ -46,6 +46,8 @@ def test_the_plugin_reads_what_the_agent_writes(texts: dict[str, str]) -> None:
     """
     The snapshot survives its own codec.
     """
-    said = read_snapshot(texts["snapshot.json"])
+    snapshot = read_snapshot(texts["snapshot.json"])
 
-    assert ["capped", "free", "good", "greedy", "quiet"] == sorted(pod.name for pod in said.pods)
+    assert ["capped", "free", "good", "greedy", "quiet"] == sorted(
+        pod.name for pod in snapshot.pods
+    )

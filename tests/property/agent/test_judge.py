@@ -148,9 +148,9 @@ def test_whatever_is_said_fits(life: Life) -> None:
     Every message is one printable line that an Event can hold.
     """
     world = lived(life)
-    said = notices(world.decision, "n1")
-    writes, _ = damped(NO_EPISODES, said, 0.0, Damping())
+    due = notices(world.decision, "n1")
+    writes, _ = damped(NO_EPISODES, due, 0.0, Damping())
 
-    assert all(item.message.isprintable() for item in said)
-    assert all(len(item.message) <= MOST_CHARACTERS for item in said)
-    assert len(writes) == len({(item.reason, item.regarding, item.topic) for item in said})
+    assert all(item.message.isprintable() for item in due)
+    assert all(len(item.message) <= MOST_CHARACTERS for item in due)
+    assert len(writes) == len({(item.reason, item.regarding, item.topic) for item in due})

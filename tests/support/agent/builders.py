@@ -28,7 +28,7 @@ def pod(name: str = "a", *containers: str, limit: int | None = LIMIT, **more: An
     """
     Build a pod in evict mode with this limit on every card.
     """
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "uid": f"uid-{name}",
         "namespace": "team-a",
         "name": name,
@@ -36,7 +36,7 @@ def pod(name: str = "a", *containers: str, limit: int | None = LIMIT, **more: An
         "limits": {} if limit is None else {item.uuid: PodLimit(limit) for item in CARDS},
         "containers": {container_id(name, item): item for item in containers or ("main",)},
     }
-    return PodOnNode(**said | more)
+    return PodOnNode(**fields | more)
 
 
 def controller(kind: str = "ReplicaSet", name: str = "web", uid: str = "uid-web") -> Controller:
@@ -84,8 +84,8 @@ def card_sample(
     listed = None
     if held is not None:
         listed = ProcessList(at, tuple(GpuProcess(pid, item) for pid, item in held.items()))
-    said = memory(used if free is None else T4_BYTES - free)
-    return CardSample(CARDS[index], said, listed, mps=mps)
+    account = memory(used if free is None else T4_BYTES - free)
+    return CardSample(CARDS[index], account, listed, mps=mps)
 
 
 def uses(

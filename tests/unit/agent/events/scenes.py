@@ -19,9 +19,9 @@ def process(pid: int, used: int | None, container: str = "main") -> ProcessUse:
 
 
 def use(item: PodOnNode | None = None, **more: Any) -> PodOnCard:
-    said: dict[str, Any] = {"containers": {"main": 4 * GIB, "aside": 1}, "report_over": True}
+    fields: dict[str, Any] = {"containers": {"main": 4 * GIB, "aside": 1}, "report_over": True}
     processes = (process(7, 4 * GIB), process(8, 1, "aside"))
-    return on_card(item or pod(), 4 * GIB + 1, *processes, **said | more)
+    return on_card(item or pod(), 4 * GIB + 1, *processes, **fields | more)
 
 
 def card(*processes: ProcessUse) -> CardUse:
@@ -33,8 +33,8 @@ def card(*processes: ProcessUse) -> CardUse:
 def verdict(outcome: Outcome = Outcome.HOLDING, **more: Any) -> Verdict:
     item = more.pop("pod", None) or pod()
     over = more.pop("over", True)
-    said: dict[str, Any] = {"use": use(item, report_over=over), "over_seconds": 35.4}
-    return Verdict(item, outcome, **said | more)
+    fields: dict[str, Any] = {"use": use(item, report_over=over), "over_seconds": 35.4}
+    return Verdict(item, outcome, **fields | more)
 
 
 def text(found: tuple[Notice, ...]) -> str:

@@ -21,7 +21,7 @@ def notice(reason: str = "Reason", message: str = "said", **more: str) -> Notice
     return Notice(reason, POD, message, **more)
 
 
-def said(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[float, int]]:
+def written_at(*seconds: float, episodes: Episodes = NO_EPISODES) -> list[tuple[float, int]]:
     """
     Say the same at these seconds; return when it is written, and with what count.
     """
@@ -36,15 +36,15 @@ def test_once_and_then_a_count() -> None:
     """
     What goes on is written once, and then its count every five minutes.
     """
-    assert [(0, 1), (300, 2), (600, 3)] == said(*range(700))
+    assert [(0, 1), (300, 2), (600, 3)] == written_at(*range(700))
 
 
 def test_new_episode_after_a_pause() -> None:
     """
     What comes back after five minutes of silence is new; what comes back before is not.
     """
-    assert [(0, 1), (350, 2)] == said(0, 100, 350)
-    assert [(0, 1), (400, 1)] == said(0, 100, 400)
+    assert [(0, 1), (350, 2)] == written_at(0, 100, 350)
+    assert [(0, 1), (400, 1)] == written_at(0, 100, 400)
 
 
 def test_patch_says_what_is_true_now() -> None:

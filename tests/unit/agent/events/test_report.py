@@ -38,14 +38,14 @@ def test_eviction_suspended() -> None:
     Suspended evictions are told on the node with how many pods are over.
     """
     within = verdict(Outcome.WITHIN, over=False, pod=pod("b"))
-    said = notices(decision(verdict(), within, brake=Brake.SUSPENDED), "n1")
+    found = notices(decision(verdict(), within, brake=Brake.SUSPENDED), "n1")
 
     expected = (
         "evictions are suspended: more than half of the fenced pods are over their limits at once "
         "(1 of 2); rather a wrong unit or limit than so many offenders: compare the pods' "
         "gpufence.io/summary with what they requested"
     )
-    assert (names.EVICTION_SUSPENDED, expected) == (said[-1].reason, said[-1].message)
+    assert (names.EVICTION_SUSPENDED, expected) == (found[-1].reason, found[-1].message)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_nothing_but_one_line() -> None:
     """
     Whatever a server or a name contains, a message is one printable line of legal length.
     """
-    said = sentences.nvml_unavailable("n" * 2000, "bad\nline\x00", 1)
+    short = sentences.nvml_unavailable("n" * 2000, "bad\nline\x00", 1)
     long = sentences.limit_exceeded(verdict(use=use()._replace(containers={"x" * 2000: 1})))
 
-    assert "bad?line?" in said.message
+    assert "bad?line?" in short.message
     assert 1023 == len(long[0].message)
     assert long[0].message.endswith("...")
 

@@ -79,15 +79,15 @@ def test_every_sentence_is_as_reviewed() -> None:
     """
     Each says who holds how much where, what the limit is, since when, and what to do about it.
     """
-    said = "".join(
+    page = "".join(
         f"[{label}]\n{item.reason} on {item.regarding.kind} {item.regarding.name}: {item.message}\n"
         for label, notices in (*of_pods(), *of_the_node())
         for item in notices
     )
     if os.environ.get("GPUFENCE_GOLDEN") == "write":
-        FILE.write_text(said, encoding="utf-8")
+        FILE.write_text(page, encoding="utf-8")
 
-    assert FILE.read_text(encoding="utf-8") == said
+    assert FILE.read_text(encoding="utf-8") == page
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.support.agent.builders import CARDS, card_sample, memory
 FINE = Sample(0.0, (card_sample(0, {}), card_sample(1, {})))
 
 
-def said(sample: Sample, *, seconds: float = 20.0) -> list[str]:
+def messages(sample: Sample, *, seconds: float = 20.0) -> list[str]:
     """
     Return what is told of a sample that has been the same for so long.
     """
@@ -28,7 +28,7 @@ def test_nothing_is_told_of_cards_that_are_well() -> None:
     """
     Readable cards are no news.
     """
-    assert [] == said(FINE)
+    assert [] == messages(FINE)
 
 
 def test_a_lost_driver_is_told_once_for_all_cards() -> None:
@@ -39,7 +39,7 @@ def test_a_lost_driver_is_told_once_for_all_cards() -> None:
     trouble = Trouble("driver not loaded")
 
     expected = nvml_unavailable("n1", "driver not loaded", 20.0).message
-    assert [expected] == said(Sample(0.0, blind, trouble=trouble))
+    assert [expected] == messages(Sample(0.0, blind, trouble=trouble))
 
 
 def test_one_lost_card_is_told_by_name() -> None:
@@ -49,7 +49,7 @@ def test_one_lost_card_is_told_by_name() -> None:
     lost = CardSample(CARDS[1], None, None, trouble=Trouble("it fell off the bus"))
 
     expected = card_unavailable("n1", CARDS[1], "it fell off the bus", 20.0).message
-    assert [expected] == said(Sample(0.0, (FINE.cards[0], lost)))
+    assert [expected] == messages(Sample(0.0, (FINE.cards[0], lost)))
 
 
 def test_a_card_without_a_reason_is_told_too() -> None:
@@ -57,7 +57,7 @@ def test_a_card_without_a_reason_is_told_too() -> None:
     A card whose list is missing without a word gets one.
     """
     quiet = CardSample(CARDS[0], memory(), None)
-    (message,) = said(Sample(0.0, (quiet,)))
+    (message,) = messages(Sample(0.0, (quiet,)))
 
     assert "it does not say how much memory is used" in message
 
@@ -69,7 +69,7 @@ def test_cards_that_never_said_who_they_are_are_told() -> None:
     unidentified = (Trouble("index 3: no access"),)
 
     expected = cards_unidentified("n1", "index 3: no access", 20.0).message
-    assert [expected] == said(replace(FINE, unidentified=unidentified))
+    assert [expected] == messages(replace(FINE, unidentified=unidentified))
 
 
 def test_what_is_over_is_forgotten() -> None:

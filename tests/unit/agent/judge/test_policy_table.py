@@ -102,9 +102,9 @@ def test_row_names_a_test_with_these_seconds(row: Row) -> None:
     if row.seconds == "never":
         assert "[]" in row.source
     else:
-        said = set(re.findall(r"\d+", row.source))
+        numbers = set(re.findall(r"\d+", row.source))
 
-        assert set(row.seconds.split(", ")) <= said
+        assert set(row.seconds.split(", ")) <= numbers
 
 
 def test_table_is_read_to_its_last_row() -> None:

@@ -102,7 +102,7 @@ def test_every_metric_is_in_the_documentation(state: AgentState) -> None:
     The page of settings explains each metric, and no other.
     """
     text = (ROOT / "docs" / "settings-agent.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| `(gpufence_[a-z_]+)` \|", text, re.MULTILINE)
+    documented = re.findall(r"^\| `(gpufence_[a-z_]+)` \|", text, re.MULTILINE)
     shown = [line.split()[2] for line in lines(page(state, ABOUT, state.at), "# TYPE ")]
 
-    assert shown == told
+    assert shown == documented

@@ -27,23 +27,23 @@ def test_before_the_first_look_nothing_is_known() -> None:
     """
     An agent that has just started says so, with nothing measured.
     """
-    said = snapshot_of(AgentState(1.0, 1.0), About("n1", "1", AT, 3.0), 2.0, AT)
+    snapshot = snapshot_of(AgentState(1.0, 1.0), About("n1", "1", AT, 3.0), 2.0, AT)
 
-    assert "the cards have not been looked at yet" == said.trouble
-    assert (None, "", False) == (said.stale_seconds, said.highest, said.fresh)
+    assert "the cards have not been looked at yet" == snapshot.trouble
+    assert (None, "", False) == (snapshot.stale_seconds, snapshot.highest, snapshot.fresh)
 
 
 def test_an_old_look_keeps_its_rows_and_loses_its_figures(state: AgentState) -> None:
     """
     When the loop hangs, cards and pods stay, and what they hold is unknown.
     """
-    said = snapshot_of(state, ABOUT, state.at + 100.0, AT)
+    snapshot = snapshot_of(state, ABOUT, state.at + 100.0, AT)
 
-    assert 100.0 == said.stale_seconds
-    assert "the cards have not been looked at for too long" == said.trouble
-    assert {None} == {card.used_bytes for card in said.cards}
-    assert {None} == {use.used_bytes for pod in said.pods for use in pod.uses}
-    assert () == said.nobody
+    assert 100.0 == snapshot.stale_seconds
+    assert "the cards have not been looked at for too long" == snapshot.trouble
+    assert {None} == {card.used_bytes for card in snapshot.cards}
+    assert {None} == {use.used_bytes for pod in snapshot.pods for use in pod.uses}
+    assert () == snapshot.nobody
 
 
 def test_the_kill_switch_is_told_once_it_was_read(state: AgentState) -> None:

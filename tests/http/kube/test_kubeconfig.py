@@ -277,21 +277,6 @@ def test_another_context_can_be_chosen(tmp_path: Path, secure: ApiServer) -> Non
     assert ["Bearer one", "Bearer two"] == authorization(secure)
 
 
-def test_a_token_may_be_replaced_by_a_plugin(
-    tmp_path: Path, authority: Authority, secure: ApiServer
-) -> None:
-    """
-    A new login may be of another kind, which only the Kubernetes client knows.
-    """
-    secure.on(LIST, reply(status(401, "Unauthorized"), 401), reply(pods()))
-    data = {"certificate-authority-data": encoded(authority.pem)}
-    with client_from(kubeconfig(tmp_path, secure, {"token": "old"}, data)) as client:
-        kubeconfig(tmp_path, secure, {"exec": plugin(SECRET)}, data)
-        client.get(PODS)
-
-    assert ["Bearer old", f"Bearer {SECRET}"] == authorization(secure)
-
-
 @pytest.mark.parametrize(
     ("user", "problem"),
     [

@@ -237,8 +237,9 @@ class _Work:
             self.settings.append(Setting(env, "", row.form, Done.LEFT))
             self.warnings.append(f"{env} {HIDDEN}")
             return
-        flagged = launch is not None and self.told and row is launch.flag.row
-        user = launch.value if launch is not None and flagged and launch.value else variable.user
+        user, label = variable.user, ""
+        if launch is not None and self.told and row is launch.flag.row:
+            user, label = launch.value or user, launch.flag.text
         value = value_for(row, self.figures, user)
         if value is None:
             return
@@ -254,7 +255,6 @@ class _Work:
         done = value.done if really else Done.PLANNED
         self.settings.append(Setting(env, slot, row.form, done, user, *figures))
         if value.done is Done.LOWERED:
-            label = launch.flag.text if launch is not None and flagged else ""
             self.warnings.append(lowered(row, value, user or "", label=label))
 
     def _new_slot(self) -> str:

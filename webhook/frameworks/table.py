@@ -101,7 +101,7 @@ class FrameworkRow(NamedTuple):
 
     `read` returns what a text asks for: a share of the card where `of_card` is set, else bytes;
     None for what the framework would choke on or ignore. `write` returns our own value, beside
-    whatever else the user's text says; `speaks` tells whether that says anything about memory.
+    whatever else the user's text says; `speaks` returns whether that says anything about memory.
     `of_torch` marks what counts for PyTorch's allocator.
     """
 

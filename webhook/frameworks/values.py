@@ -75,7 +75,7 @@ def _fixed(row: FixedRow, user: str | None) -> Value:
 
 
 def _smaller(row: FrameworkRow, figures: CardFigures, user: str) -> Value:
-    if not row.speaks(user):
+    if not user or not row.speaks(user):
         return Value(row.write(figures, user), Done.SET, figures)
     asked = row.read(user, figures.card_bytes) or Fraction(0)
     allowed = figures.ratio if row.of_card else figures.allowance_bytes

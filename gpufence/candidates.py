@@ -11,18 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.dialects import ADVERTISED_AS, CARD_KEYS, is_gpu_resource
-from gpufence.dialects.mig import profile_of as mig_profile_of
+from gpufence.dialects import ADVERTISED_AS, CARD_KEYS
+from gpufence.dialects.mig import profile_of
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
-from gpufence.nodes import GpuNode, usable_cards
 from gpufence.quantity import MIB
 from gpufence.shape import Object, as_list, as_object, as_text, objects, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from gpufence.cards import Card
     from gpufence.dialects import Units
+    from gpufence.nodes import GpuNode
     from gpufence.pods import Pod
 
 
@@ -53,9 +54,17 @@ def candidate_nodes(pod: Pod, nodes: Iterable[GpuNode]) -> Iterator[GpuNode]:
 
 def wanted_resources(pod: Pod) -> frozenset[str]:
     """
-    Return the GPU resources of a pod under the names by which nodes advertise them.
+    Return the GPU resources of a pod under the names by which nodes advertise them; a zero asks
+    for nothing.
     """
-    return frozenset([ADVERTISED_AS.get(resource, resource) for resource in _wanted(pod)])
+    return frozenset(
+        [
+            ADVERTISED_AS.get(resource, resource)
+            for container in pod.containers
+            for resource, value in container.gpu.items()
+            if value not in _ZERO
+        ]
+    )
 
 
 def candidate_cards(
@@ -67,16 +76,37 @@ def candidate_cards(
     A node that does not tell its cards adds the size the scheduler wrote on the pod, else the
     operator's default card; where there is no node at all, the default stands alone.
     """
-    profile = profile_of(pod)
     different: dict[CandidateCard, None] = {}
     for node in nodes:
-        cards = usable_cards(node, profile, assigned_card(pod))
+        cards = usable_cards(pod, node)
         for card in cards:
             different[CandidateCard(node.units, card.memory_bytes, card.compute_capability)] = None
         if not cards:
             memory = _by_scheduler(pod, node) or default.memory_bytes
             different[CandidateCard(node.units, memory, default.compute_capability)] = None
     return tuple(different) or (default,)
+
+
+def usable_cards(pod: Pod, node: GpuNode) -> tuple[Card, ...]:
+    """
+    Return the cards a pod may meet there: its MIG profile's instances, or whole cards, and only the
+    assigned one where a scheduler has chosen.
+
+    Where every card is cut, whoever asks for a card gets an instance (the device plugin's MIG
+    strategy "single"). Resource names say `1g.10gb.me` where the driver says `1g.10gb+me`.
+    """
+    instances = tuple([card for card in node.cards if card.mig])
+    slices = [name for name in wanted_resources(pod) if name.startswith(names.NVIDIA_MIG_PREFIX)]
+    if slices:
+        profile = profile_of(min(slices))
+        return tuple(
+            card for card in instances if card.mig and card.mig.profile.replace("+", ".") == profile
+        )
+    index = assigned_card(pod)
+    parents = {card.mig.parent for card in instances if card.mig}
+    whole = tuple([card for card in node.cards if not card.mig and card.uuid not in parents])
+    assigned = tuple([card for card in whole if card.index == index])
+    return assigned or whole or instances
 
 
 def assigned_card(pod: Pod) -> int | None:
@@ -106,23 +136,6 @@ def _by_scheduler(pod: Pod, node: GpuNode) -> int | None:
         return None
     size = units * node.units.gpushare_bytes
     return size if size <= LARGEST_CARD else None
-
-
-def profile_of(pod: Pod) -> str:
-    """
-    Return the MIG profile a pod asks for; empty where it asks for cards.
-    """
-    return next(filter(None, map(mig_profile_of, _wanted(pod))), "")
-
-
-def _wanted(pod: Pod) -> Iterator[str]:
-    """
-    Yield the GPU resources the pod asks for; a zero asks for nothing.
-    """
-    for container in pod.containers:
-        for resource, value in container.limits.items():
-            if is_gpu_resource(resource) and value not in _ZERO:
-                yield resource
 
 
 def allows(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:

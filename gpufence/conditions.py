@@ -8,8 +8,13 @@ creator nothing and us no request.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpufence import names
 from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES, PREFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def uses_gpu() -> str:
@@ -46,6 +51,6 @@ def frozen() -> str:
     )
 
 
-def _among(variable: str, choices: tuple[str, ...]) -> str:
+def _among(variable: str, choices: Iterable[str]) -> str:
     quoted = ", ".join(f"'{choice}'" for choice in choices)
     return f"{variable} in [{quoted}]"

@@ -1,5 +1,5 @@
 """
-What a node says about its cards and units, and which of its cards a pod may meet.
+What a node says about its cards and units.
 """
 
 from __future__ import annotations
@@ -95,25 +95,6 @@ def units_of(
         clients=clients or defaults.clients,
         driver_caps=strategy == "mps",
     )
-
-
-def usable_cards(node: GpuNode, profile: str = "", index: int | None = None) -> tuple[Card, ...]:
-    """
-    Return the cards a pod may meet there: its MIG profile's instances, or whole cards, and only the
-    assigned one where a scheduler has chosen.
-
-    Where every card is cut, whoever asks for a card gets an instance (the device plugin's MIG
-    strategy "single"). Resource names say `1g.10gb.me` where the driver says `1g.10gb+me`.
-    """
-    instances = tuple(card for card in node.cards if card.mig)
-    if profile:
-        return tuple(
-            card for card in instances if card.mig and card.mig.profile.replace("+", ".") == profile
-        )
-    parents = {card.mig.parent for card in instances if card.mig}
-    whole = tuple(card for card in node.cards if not card.mig and card.uuid not in parents)
-    assigned = tuple(card for card in whole if card.index == index)
-    return assigned or whole or instances
 
 
 def _offered(status: Object, part: str) -> dict[str, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
@@ -24,10 +25,18 @@ class ContainerKind(StrEnum):
 
 
 class Container(NamedTuple):
+    """
+    A container; of its resource limits, `gpu` are those that declare something about GPUs.
+    """
+
     name: str
     kind: ContainerKind
-    limits: Object
+    gpu: Object
     field: str
+
+    @property
+    def regular(self) -> bool:
+        return self.kind is ContainerKind.REGULAR
 
 
 class Pod(NamedTuple):
@@ -53,25 +62,25 @@ def read_pod(pod: Object) -> Pod:
     """
     metadata = as_object(pod.get("metadata"), "metadata")
     spec = as_object(pod.get("spec"), "spec")
-    affinity = as_object(spec.get("affinity"), "spec.affinity")
+    affinity = spec.get("affinity")
+    if affinity is not None:
+        affinity = as_object(affinity, "spec.affinity").get("nodeAffinity")
     containers = _read_containers(spec)
     return Pod(
         annotations=as_texts(metadata.get("annotations"), "metadata.annotations"),
         containers=containers,
-        phases=phases_of(containers),
+        phases=_phases(containers),
         node_name=as_text(spec.get("nodeName"), "spec.nodeName"),
         node_selector=as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
-        affinity=as_object(affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity"),
+        affinity=as_object(affinity, "spec.affinity.nodeAffinity"),
         has_resource_claims=bool(as_list(spec.get("resourceClaims"), "spec.resourceClaims")),
     )
 
 
-def phases_of(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...], ...]:
+def _phases(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...], ...]:
     """
     Return the sets of containers that run together.
     """
-    if all(item.kind is ContainerKind.REGULAR for item in containers):
-        return (containers,)
     sidecars: list[Container] = []
     regular: list[Container] = []
     starts: list[tuple[Container, ...]] = []
@@ -87,10 +96,12 @@ def phases_of(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...],
 
 def _read_containers(spec: Object) -> tuple[Container, ...]:
     containers = []
-    for position, item in enumerate(objects(spec.get("initContainers"), "spec.initContainers")):
-        stays = item.get("restartPolicy") == "Always"
-        kind = ContainerKind.SIDECAR if stays else ContainerKind.INIT
-        containers.append(_container(item, kind, f"spec.initContainers[{position}]"))
+    early = spec.get("initContainers")
+    if early is not None:
+        for position, item in enumerate(objects(early, "spec.initContainers")):
+            stays = item.get("restartPolicy") == "Always"
+            kind = ContainerKind.SIDECAR if stays else ContainerKind.INIT
+            containers.append(_container(item, kind, f"spec.initContainers[{position}]"))
     for position, item in enumerate(objects(spec.get("containers"), "spec.containers")):
         containers.append(_container(item, ContainerKind.REGULAR, f"spec.containers[{position}]"))
     return tuple(containers)
@@ -98,9 +109,14 @@ def _read_containers(spec: Object) -> tuple[Container, ...]:
 
 def _container(item: Object, kind: ContainerKind, field: str) -> Container:
     resources = as_object(item.get("resources"), f"{field}.resources")
+    limits = as_object(resources.get("limits"), f"{field}.resources.limits") if resources else {}
     return Container(
         as_text(item.get("name"), f"{field}.name"),
         kind,
-        as_object(resources.get("limits"), f"{field}.resources.limits") if resources else resources,
+        {
+            resource: value
+            for resource, value in limits.items()
+            if resource in GPU_RESOURCES or resource.startswith(PREFIXES)
+        },
         field,
     )

@@ -27,7 +27,7 @@ LARGEST = 2**63 - 1
 """What the API server itself can count to; anything above is nobody's memory."""
 
 _MOST_DIGITS = 64
-_PLAIN_DIGITS = 18
+_PLAIN = re.compile("[0-9]{1,18}")
 _LARGEST_EXPONENT = 40
 _SHAPE = r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -63,7 +63,7 @@ def read_count(value: object, field: str) -> int:
 
     The API server hands them out as plain digits, which need no more than `int`.
     """
-    if isinstance(value, str) and _is_plain(value):
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
         return int(value)
     amount, rest = divmod(_positive(value, field), NANO)
     if rest:
@@ -81,7 +81,7 @@ def read_bytes(value: object, field: str) -> int:
     """
     if isinstance(value, str) and value[-2:] in _BINARY:
         digits = value[:-2]
-        amount = int(digits) << _BINARY[value[-2:]] if _is_plain(digits) else LARGEST + 1
+        amount = int(digits) << _BINARY[value[-2:]] if _PLAIN.fullmatch(digits) else LARGEST + 1
         if amount <= LARGEST:
             return amount
     return _positive(value, field) // NANO
@@ -103,10 +103,6 @@ def write_mebibytes(amount: int) -> str:
     Render bytes as whole MiB, rounded down: for people, not for reading back.
     """
     return f"{amount // MIB}Mi"
-
-
-def _is_plain(text: str) -> bool:
-    return len(text) <= _PLAIN_DIGITS and text.isascii() and text.isdigit()
 
 
 def _positive(value: object, field: str) -> int:

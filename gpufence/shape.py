@@ -58,6 +58,8 @@ def as_texts(value: object, field: str) -> Mapping[str, str]:
     """
     Read an object whose values are all text, such as labels and annotations.
     """
+    if value is None:
+        return {}
     values = as_object(value, field)
     if _TEXT.issuperset(map(type, values.values())):
         return cast("dict[str, str]", dict(values))
@@ -69,9 +71,9 @@ def objects(value: object, field: str) -> list[Object]:
     Read a list whose items are all objects: for those who ask for members by name, since their
     keys are not looked at.
     """
+    if isinstance(value, list) and _DICT.issuperset(map(type, value)):
+        return value
     items = as_list(value, field)
-    if _DICT.issuperset(map(type, items)):
-        return cast("list[Object]", items)
     return [as_object(item, f"{field}[{position}]") for position, item in enumerate(items)]
 
 
@@ -79,10 +81,10 @@ def texts(value: object, field: str) -> tuple[str, ...]:
     """
     Read a list whose items are all text.
     """
+    if isinstance(value, list) and _TEXT.issuperset(map(type, value)):
+        return tuple(value)
     items = as_list(value, field)
-    if _TEXT.issuperset(map(type, items)):
-        return cast("tuple[str, ...]", tuple(items))
-    return tuple(as_text(item, f"{field}[{position}]") for position, item in enumerate(items))
+    return tuple([as_text(item, f"{field}[{position}]") for position, item in enumerate(items)])
 
 
 def whole_number(text: str, field: str, *, least: int = 1, most: int = 2**31) -> int:

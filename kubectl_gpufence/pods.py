@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
-from gpufence.candidates import CandidateCard, assigned_card, profile_of, wanted_resources
+from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.limits import read_limits
-from gpufence.nodes import usable_cards
 from gpufence.plan import Done, read_plan
 from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
@@ -167,7 +166,7 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
     Work out what a pod declares, on the smallest card of its node that it may meet.
     """
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
-    cards = () if node is None else usable_cards(node, profile_of(pod), assigned_card(pod))
+    cards = () if node is None else usable_cards(pod, node)
     card = CandidateCard(
         units=Units() if node is None else node.units,
         memory_bytes=min((card.memory_bytes for card in cards), default=None),

@@ -53,7 +53,6 @@ __all__ = [
     "Unreadable",
     "concerns_gpufence",
     "gpu_requests",
-    "is_gpu_resource",
     "read_declaration",
 ]
 
@@ -62,21 +61,26 @@ SPECS: Final[tuple[DialectSpec, ...]] = tuple(
 )
 """All dialects, in the order in which their declarations are read and listed."""
 
-GPU_RESOURCES: Final = tuple(resource for spec in SPECS for resource in spec.resources)
+GPU_RESOURCES: Final = {
+    resource: place for place, spec in enumerate(SPECS) for resource in spec.resources
+}
+"""The resources that declare something about a pod's GPUs, and whose of the dialects each is."""
+
 NODE_RESOURCES: Final = frozenset(
     (*GPU_RESOURCES, *(figure for spec in SPECS for figure in spec.node_figures))
 )
 """What tells about GPUs in a node's figures."""
 
 PREFIXES: Final = tuple(spec.prefix for spec in SPECS if spec.prefix)
-ANNOTATION_KEYS: Final = tuple(key for spec in SPECS for key in spec.annotation_keys)
+ANNOTATION_KEYS: Final = {
+    key: place for place, spec in enumerate(SPECS) for key in spec.annotation_keys
+}
 BOOKKEEPING_KEYS: Final = frozenset(key for spec in SPECS for key in spec.bookkeeping)
 CARD_KEYS: Final = tuple(spec.card_key for spec in SPECS if spec.card_key)
 ADVERTISED_AS: Final = {
     resource: node for spec in SPECS for resource, node in spec.advertised_as.items()
 }
 
-_PLACES = {resource: place for place, spec in enumerate(SPECS) for resource in spec.resources}
 _REFINED = tuple(
     frozenset(
         other for other, spec in enumerate(SPECS) if not each.refines.isdisjoint(spec.resources)
@@ -84,13 +88,6 @@ _REFINED = tuple(
     for each in SPECS
 )
 _OWN_PREFIXES = (names.PREFIX, names.ENV_PREFIX)
-
-
-def is_gpu_resource(resource: str) -> bool:
-    """
-    Return whether a resource declares something about GPUs in any dialect.
-    """
-    return resource in _PLACES or resource.startswith(PREFIXES)
 
 
 def concerns_gpufence(annotations: Iterable[str]) -> bool:
@@ -110,11 +107,10 @@ def gpu_requests(pod: Pod) -> list[GpuRequest]:
     requests = []
     for container in pod.containers:
         counts = {}
-        for resource, value in container.limits.items():
-            if resource in _PLACES or resource.startswith(PREFIXES):
-                count = read_count(value, f"{container.field}.resources.limits[{resource}]")
-                if count:
-                    counts[resource] = count
+        for resource, value in container.gpu.items():
+            count = read_count(value, f"{container.field}.resources.limits[{resource}]")
+            if count:
+                counts[resource] = count
         if counts:
             requests.append(GpuRequest(container, counts))
     return requests
@@ -151,13 +147,12 @@ def _places(pod: Pod, requests: list[GpuRequest]) -> list[int]:
     Return the places of the dialects that a pod speaks, but of those that another one refines.
     """
     places = {
-        _PLACES[resource] if resource in _PLACES else _place_of(resource)
+        GPU_RESOURCES[resource] if resource in GPU_RESOURCES else _place_of(resource)
         for _, counts in requests
         for resource in counts
     }
-    for key in ANNOTATION_KEYS:
-        if key in pod.annotations:
-            places.add(_KEY_PLACES[key])
+    for key in ANNOTATION_KEYS.keys() & pod.annotations.keys():
+        places.add(ANNOTATION_KEYS[key])
     refined = {other for place in places for other in _REFINED[place]}
     return sorted(places - refined)
 
@@ -166,8 +161,8 @@ def _place_of(resource: str) -> int:
     """
     Return the place of the dialect that knows a resource by the beginning of its name.
     """
-    return next(place for prefix, place in _PREFIX_PLACES if resource.startswith(prefix))
-
-
-_KEY_PLACES = {key: place for place, spec in enumerate(SPECS) for key in spec.annotation_keys}
-_PREFIX_PLACES = [(spec.prefix, place) for place, spec in enumerate(SPECS) if spec.prefix]
+    return next(
+        place
+        for place, spec in enumerate(SPECS)
+        if spec.prefix and resource.startswith(spec.prefix)
+    )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from gpufence.dialects.spec import WHOLE_CARD, Claim, Declared, DialectSpec
 from gpufence.names import MEMORY
-from gpufence.pods import ContainerKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +32,7 @@ def by_annotation(pod: Pod, options: PodOptions) -> Declared:
     chosen = [
         item
         for item in pod.containers
-        if item.name in options.memory_of or (shared and item.kind is ContainerKind.REGULAR)
+        if item.name in options.memory_of or (shared and item.regular)
     ]
     claims = [Claim(item.name, WHOLE_CARD) for item in chosen or pod.containers]
     return Declared(SPEC.name, tuple(claims), "the pod's own annotation", implied=True)

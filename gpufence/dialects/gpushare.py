@@ -14,7 +14,6 @@ from gpufence.names import (
     GPUSHARE_COUNT,
     GPUSHARE_MEMORY,
 )
-from gpufence.pods import ContainerKind
 from gpufence.quantity import GIB, MIB, write_bytes
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _notes(containers: Sequence[Container]) -> tuple[Problem, ...]:
                 "ask for it in one container",
             )
         )
-    early = [item.name for item in containers if item.kind is not ContainerKind.REGULAR]
+    early = [item.name for item in containers if not item.regular]
     if early:
         notes.append(
             Problem(

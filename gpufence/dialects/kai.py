@@ -16,7 +16,6 @@ from gpufence.dialects.spec import (
 )
 from gpufence.errors import InvalidError, annotation_problem
 from gpufence.names import KAI_CONTAINER, KAI_DEVICES, KAI_FRACTION, KAI_MEMORY
-from gpufence.pods import ContainerKind
 from gpufence.quantity import MIB
 from gpufence.shape import whole_number
 
@@ -87,7 +86,7 @@ def _container(pod: Pod) -> str:
     Return the container KAI gives the share to: the one named, else the first regular one.
     """
     wanted = pod.annotations.get(KAI_CONTAINER)
-    regular = [item.name for item in pod.containers if item.kind is ContainerKind.REGULAR]
+    regular = [item.name for item in pod.containers if item.regular]
     if wanted is None and regular:
         return regular[0]
     if wanted is not None and wanted in {item.name for item in pod.containers}:

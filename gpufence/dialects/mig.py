@@ -42,10 +42,8 @@ def read(_: Pod, requests: Sequence[GpuRequest], __: Units) -> Declared:
 
 def profile_of(resource: str) -> str:
     """
-    Return the profile that a resource counts, such as 1g.10gb; empty for any other resource.
+    Return the profile that a resource counts, such as 1g.10gb.
     """
-    if not resource.startswith(NVIDIA_MIG_PREFIX):
-        return ""
     return resource.removeprefix(NVIDIA_MIG_PREFIX).removesuffix(".shared")
 
 

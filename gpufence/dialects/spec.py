@@ -173,7 +173,7 @@ def amount_of(container: Container, resource: str, units: int, unit_bytes: int) 
     raise NeverRunsError(
         Problem(
             f"{container.field}.resources.limits[{resource}]",
-            str(container.limits[resource]),
+            str(container.gpu[resource]),
             f"is {units} units of {unit_bytes} bytes, more than any card holds",
             "write the plain number of units, without a suffix",
         )
@@ -190,7 +190,7 @@ def percentage(container: Container, resource: str, percent: int) -> Amount:
     raise NeverRunsError(
         Problem(
             f"{container.field}.resources.limits[{resource}]",
-            str(container.limits[resource]),
+            str(container.gpu[resource]),
             "is more than a whole card",
             "write a percentage from 1 to 100",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.dialects import ANNOTATION_KEYS, is_gpu_resource
+from gpufence.dialects import ANNOTATION_KEYS
 from gpufence.errors import shown
 from gpufence.text import duration, printable
 from kubectl_gpufence.explain.advice import to_do, what_will_be
@@ -75,11 +75,7 @@ def _declared(story: PodStory) -> Iterator[str]:
     List every place where something is declared, then the limit that makes.
     """
     for container in story.pod.pod.containers:
-        requests = [
-            f"{value} {key}"
-            for key, value in sorted(container.limits.items())
-            if is_gpu_resource(key)
-        ]
+        requests = [f"{value} {key}" for key, value in sorted(container.gpu.items())]
         if requests:
             yield f"{container.kind} {container.name} asks for {', '.join(requests)}"
     for key, value in sorted(story.pod.annotations.items()):

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
 from gpufence.annotations import NamespaceOptions, read_namespace_options, read_pod_options
-from gpufence.candidates import assigned_card, profile_of
+from gpufence.candidates import usable_cards
 from gpufence.dialects import Declared, Undeclared, Unreadable, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
-from gpufence.nodes import usable_cards
 from gpufence.quantity import write_mebibytes
 from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
 
@@ -135,7 +134,7 @@ def known_node(pod: Pod, node: GpuNode) -> KnownNode:
     """
     Name a node's cards that a pod may get there.
     """
-    cards = usable_cards(node, profile_of(pod), assigned_card(pod))
+    cards = usable_cards(pod, node)
     shown = dict.fromkeys(f"{item.model} {write_mebibytes(item.memory_bytes)}" for item in cards)
     return KnownNode(node.name, ", ".join(text.strip() for text in shown))
 

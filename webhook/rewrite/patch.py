@@ -115,7 +115,7 @@ def _tolerates_by_itself(pod: Pod) -> bool:
     """
     Return whether Kubernetes lets a pod tolerate the taint of GPU nodes without being told.
     """
-    named = any(names.NVIDIA_GPU in item.limits for item in pod.containers)
+    named = any(names.NVIDIA_GPU in item.gpu for item in pod.containers)
     return named and any(names.NVIDIA_GPU in item.counts for item in gpu_requests(pod))
 
 

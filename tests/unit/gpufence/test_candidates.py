@@ -6,19 +6,30 @@ from typing import Any
 
 import pytest
 
-from gpufence.candidates import CandidateCard, assigned_card, candidate_cards, candidate_nodes
+from gpufence.candidates import (
+    CandidateCard,
+    assigned_card,
+    candidate_cards,
+    candidate_nodes,
+    usable_cards,
+)
 from gpufence.dialects import Units
 from gpufence.nodes import GpuNode, read_node
-from gpufence.pods import read_pod
+from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import A100_BYTES, T4_BYTES, card, container, gpushare, node, pod
 
 DEFAULT = CandidateCard(Units(gpushare_bytes=MIB), 8 * GIB, (8, 6))
+WHOLE = read_pod(pod(gpushare()))
 
 
 def read(*raw: dict[str, Any]) -> list[GpuNode]:
     found = [read_node(item, Units()) for item in raw]
     return [item for item in found if item is not None]
+
+
+def sliced(profile: str) -> Pod:
+    return read_pod(pod(container(**{f"nvidia.com/mig-{profile}": "1"})))
 
 
 def candidates(raw: dict[str, Any], *nodes: dict[str, Any]) -> list[str]:
@@ -181,3 +192,51 @@ def test_schedulers_write_down_the_card(annotations: dict[str, str], index: int 
     One index is an assignment; none, several or a failed one is not.
     """
     assert index == assigned_card(read_pod(pod(annotations=annotations)))
+
+
+def test_a_pod_meets_whole_cards() -> None:
+    """
+    A card that is cut into instances serves nobody whole.
+    """
+    whole, cut = card(0), card(1)
+    instance = card(1, memory_bytes=5 * GIB, parent="GPU-1", profile="1g.5gb")
+    [found] = read(node(whole, cut, instance))
+
+    assert (whole,) == usable_cards(WHOLE, found)
+
+
+def test_a_pod_meets_instances_of_its_profile() -> None:
+    """
+    Who asks for a profile meets no other; resource names write a plus as a dot.
+    """
+    small = card(0, parent="GPU-0", profile="1g.5gb")
+    media = card(1, parent="GPU-0", profile="1g.5gb+me")
+    [found] = read(node(card(0), small, media))
+
+    assert (small,) == usable_cards(sliced("1g.5gb"), found)
+    assert (media,) == usable_cards(sliced("1g.5gb.me"), found)
+    assert () == usable_cards(sliced("7g.40gb"), found)
+
+
+def test_where_every_card_is_cut_a_pod_meets_instances() -> None:
+    """
+    The device plugin's single strategy hands out instances as if they were cards.
+    """
+    instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
+
+    [found] = read(node(card(0), instance))
+
+    assert (instance,) == usable_cards(WHOLE, found)
+
+
+@pytest.mark.parametrize(("index", "met"), [(None, (0, 1)), (1, (1,)), (7, (0, 1))])
+def test_an_assigned_card_is_the_only_one(index: int | None, met: tuple[int, ...]) -> None:
+    """
+    Once a scheduler has said which card, no other counts; a card that is not there says nothing.
+    """
+    [found] = read(node(card(0), card(1)))
+
+    annotations = {} if index is None else {"volcano.sh/gpu-index": str(index)}
+    assigned = read_pod(pod(gpushare(), annotations=annotations))
+
+    assert met == tuple(item.index for item in usable_cards(assigned, found))

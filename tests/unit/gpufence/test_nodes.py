@@ -10,7 +10,7 @@ from gpufence import names
 from gpufence.cards import Card, Instance, write_cards
 from gpufence.dialects import Units, gpushare, volcano
 from gpufence.errors import InvalidError
-from gpufence.nodes import GpuNode, read_node, stated_cards, usable_cards
+from gpufence.nodes import GpuNode, read_node, stated_cards
 from gpufence.quantity import GIB, MIB
 from tests.support.builders import A100_BYTES, T4_BYTES, card, node, node_cards
 
@@ -277,49 +277,6 @@ def test_who_shares_a_card_is_told_by_labels(
     found = read(node(labels=labels), Units(clients=5)).units
 
     assert (clients, caps) == (found.clients, found.driver_caps)
-
-
-def test_a_pod_meets_whole_cards() -> None:
-    """
-    A card that is cut into instances serves nobody whole.
-    """
-    whole, cut = card(0), card(1)
-    instance = card(1, memory_bytes=5 * GIB, parent="GPU-1", profile="1g.5gb")
-    found = read(node(whole, cut, instance))
-
-    assert (whole,) == usable_cards(found)
-
-
-def test_a_pod_meets_instances_of_its_profile() -> None:
-    """
-    Who asks for a profile meets no other; resource names write a plus as a dot.
-    """
-    small = card(0, parent="GPU-0", profile="1g.5gb")
-    media = card(1, parent="GPU-0", profile="1g.5gb+me")
-    found = read(node(card(0), small, media))
-
-    assert (small,) == usable_cards(found, "1g.5gb")
-    assert (media,) == usable_cards(found, "1g.5gb.me")
-    assert () == usable_cards(found, "7g.40gb")
-
-
-def test_where_every_card_is_cut_a_pod_meets_instances() -> None:
-    """
-    The device plugin's single strategy hands out instances as if they were cards.
-    """
-    instance = card(0, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb")
-
-    assert (instance,) == usable_cards(read(node(card(0), instance)))
-
-
-@pytest.mark.parametrize(("index", "met"), [(None, (0, 1)), (1, (1,)), (7, (0, 1))])
-def test_an_assigned_card_is_the_only_one(index: int | None, met: tuple[int, ...]) -> None:
-    """
-    Once a scheduler has said which card, no other counts; a card that is not there says nothing.
-    """
-    found = read(node(card(0), card(1)))
-
-    assert met == tuple(item.index for item in usable_cards(found, index=index))
 
 
 def test_what_a_node_states_of_its_cards() -> None:

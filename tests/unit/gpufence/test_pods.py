@@ -18,14 +18,23 @@ def test_a_container_knows_its_kind_and_place() -> None:
     """
     Errors can name where in the pod a container stands.
     """
-    said = read_pod(pod(container("main", cpu="1"), init=[sidecar("proxy"), container("fetch")]))
+    said = read_pod(pod(container("main"), init=[sidecar("proxy"), container("fetch")]))
 
     assert [
         ("proxy", ContainerKind.SIDECAR, "spec.initContainers[0]"),
         ("fetch", ContainerKind.INIT, "spec.initContainers[1]"),
         ("main", ContainerKind.REGULAR, "spec.containers[0]"),
     ] == [(item.name, item.kind, item.field) for item in said.containers]
-    assert {"cpu": "1"} == said.containers[2].limits
+
+
+def test_a_container_s_gpu_resources_are_those_known_by_name_or_by_its_beginning() -> None:
+    """
+    What tells about a node's cards alone declares nothing about a pod.
+    """
+    limits = {"cpu": "1", "aliyun.com/gpu-mem": "3", "aliyun.com/gpu-count": "1"}
+    said = read_pod(pod(container(**limits, **{"nvidia.com/mig-1g.5gb": "0"})))
+
+    assert {"aliyun.com/gpu-mem": "3", "nvidia.com/mig-1g.5gb": "0"} == said.containers[0].gpu
 
 
 def test_the_fields_that_choose_a_node_are_read() -> None:

@@ -20,7 +20,6 @@ from gpufence.dialects import (
     DialectSpec,
     Units,
     concerns_gpufence,
-    is_gpu_resource,
 )
 from gpufence.pods import read_pod
 from tests.support.builders import pod
@@ -53,22 +52,6 @@ def test_what_is_refined_or_advertised_is_some_dialects_resource() -> None:
     refined = {resource for spec in SPECS for resource in spec.refines}
 
     assert refined | ADVERTISED_AS.keys() | set(ADVERTISED_AS.values()) <= set(GPU_RESOURCES)
-
-
-@pytest.mark.parametrize(
-    ("resource", "known"),
-    [
-        ("aliyun.com/gpu-mem", True),
-        ("nvidia.com/mig-1g.5gb", True),
-        ("aliyun.com/gpu-count", False),
-        ("cpu", False),
-    ],
-)
-def test_a_resource_is_known_by_its_name_or_its_beginning(resource: str, *, known: bool) -> None:
-    """
-    What tells about a node's cards alone declares nothing about a pod.
-    """
-    assert known == is_gpu_resource(resource)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 The webhook's decisions in one call, and what they look like afterwards.
 """
 
-from __future__ import annotations
-
 import copy
 import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonpatch
 
@@ -20,9 +19,6 @@ from gpufence.quantity import MIB
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 T4 = CandidateCard(Units(), 15360 * MIB, (7, 5))
 POLICY = WebhookPolicy(default=T4, hook_source="pass\n")

@@ -2,15 +2,13 @@
 What one review costs in CPU, from the bytes that came to the bytes that go.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc
 import math
 import time
 import timeit
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
@@ -21,15 +19,10 @@ from tests.bench.webhook import sample
 from webhook.cluster import WithoutCluster
 from webhook.frameworks.injection import own_settings
 from webhook.hooks.pods import PodHook
+from webhook.outcome import Reply
 from webhook.policy import WebhookPolicy
-from webhook.review import PODS, read_review
+from webhook.review import PODS, JsonObject, read_review
 from webhook.rewrite import rewrite
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.outcome import Reply
-    from webhook.review import JsonObject
 
 FIRST_MICROSECONDS, AGAIN_MICROSECONDS = 150.0, 90.0
 CALLS, ROUNDS = 100, 150

@@ -8,13 +8,11 @@ for all. After a change on purpose, write the second halves anew with `GPUFENCE_
 test` and read the difference.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonpatch
 
@@ -24,12 +22,10 @@ from gpufence.plan import write_plan
 from gpufence.settings import read_settings
 from tests.golden.webhook.printing import Printer
 from webhook.fleet import Fleet
+from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
 from webhook.settings import PodSettings
-
-if TYPE_CHECKING:
-    from webhook.policy import WebhookPolicy
 
 FOLDER = Path(__file__).parent
 SOURCE = "# the start-up hook's source stands here\n"

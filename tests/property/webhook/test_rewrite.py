@@ -2,31 +2,27 @@
 What holds for every pod, with jsonpatch as the judge of the operations.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections import Counter
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence import names
 from gpufence.mode import Mode
+from gpufence.nodes import GpuNode
+from gpufence.plan import Plan
 from gpufence.pods import read_pod
 from tests.property.webhook.strategies import manifests, namespaces, nodes, policies
 from tests.support.rewriting import applied
 from webhook.fleet import Fleet
+from webhook.policy import WebhookPolicy
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 from webhook.rewrite.binding import exact_values
 from webhook.rewrite.containers import SETTABLE
-
-if TYPE_CHECKING:
-    from gpufence.nodes import GpuNode
-    from gpufence.plan import Plan
-    from webhook.policy import WebhookPolicy
 
 
 class Case(NamedTuple):

@@ -2,8 +2,6 @@
 JSON-patch operations, made one by one.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -18,7 +18,6 @@ from tests.http.kube.builders import client_of, status
 from tests.support.api_server import Answer, ApiServer, reply, watch
 from tests.support.builders import card, gpushare, node, node_cards
 from tests.support.builders import pod as raw_pod
-from tests.support.http_server import Exchange
 from tests.support.observing import eventually
 
 NODE: Final = "node-1"
@@ -69,18 +68,6 @@ def listing(*items: JsonObject) -> Answer:
 
 def refusal(code: int, reason: str = "No", message: str = "no", **details: object) -> Answer:
     return reply(status(code, reason, message, **details), code)
-
-
-def by_user(as_node: Answer, as_itself: Answer) -> Answer:
-    """
-    Answer the agent's node otherwise than the agent.
-    """
-
-    def answer(exchange: Exchange) -> None:
-        impersonating = exchange.headers.get("Impersonate-User") is not None
-        (as_node if impersonating else as_itself)(exchange)
-
-    return answer
 
 
 def script(server: ApiServer) -> None:

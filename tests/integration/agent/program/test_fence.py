@@ -28,6 +28,7 @@ END_SECONDS = 4.0
 LONG_GRACE_SECONDS = 600
 _KILLED = 'gpufence_evictions_total{action="kill",result="accepted"}'
 HOLD_SECONDS = float(QUICK["GPUFENCE_HOLD_SECONDS"])
+JITTER_SECONDS = 0.05  # a sample that comes so much early counts as a whole interval
 LATE_SECONDS = (
     5.0  # the budget is in tests/bench; here only that it does not wait for anything else
 )
@@ -59,7 +60,7 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
     assert 0 == metrics["gpufence_agent_ticks_failed_total"]
     assert (1, 3172 << 20) == (owners["greedy"].evictions, owners["greedy"].peak_bytes)
     assert 0 == owners["good"].evictions
-    assert HOLD_SECONDS - 0.01 <= acted["over_seconds"]
+    assert HOLD_SECONDS - JITTER_SECONDS <= acted["over_seconds"]
     assert acted["over_seconds"] + acted["seconds"] < HOLD_SECONDS + LATE_SECONDS
 
 

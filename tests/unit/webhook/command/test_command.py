@@ -2,11 +2,10 @@
 The `rewrite` command, as a person and as a pipeline call it.
 """
 
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonpatch
 import pytest
@@ -16,9 +15,6 @@ from gpufence.errors import GpufenceError
 from tests.support.builders import container, gpushare, pod
 from webhook.__main__ import parser
 from webhook.command import show_rewrite
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T4 = ("--card", "15360Mi", "--compute-capability", "7.5")
 

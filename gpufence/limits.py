@@ -20,7 +20,6 @@ from gpufence.dialects import (
 )
 from gpufence.dialects.annotation import by_annotation
 from gpufence.errors import annotation_problem
-from gpufence.pods import ContainerKind
 from gpufence.quantity import MIB, write_bytes
 
 if TYPE_CHECKING:
@@ -113,12 +112,14 @@ def _parts(
     replaced = declared.implied and options.grants_memory
     parts: dict[str, int | None] = {}
     for container, amount, _ in declared.claims:
-        part = granted.get(container)
+        own = granted.get(container)
         if not replaced:
-            part = _least(amount.on_card(card_bytes), part)
+            part = amount.on_card(card_bytes)
+            if own is not None:
+                part = own if part is None else min(own, part)
             parts[container] = 1 if part == 0 else part
-        elif part is not None:
-            parts[container] = part
+        elif own is not None:
+            parts[container] = own
         else:
             return _without_amount(container)
     return parts
@@ -171,7 +172,9 @@ def _limits(
     """
     Sum the parts up, hold the sum to what pod and namespace allow, and the parts to the sum.
     """
-    limit = _least(_pod_sum(declared.sum, pod, parts), options.memory_bytes)
+    limit = _pod_sum(declared.sum, pod, parts)
+    if options.memory_bytes is not None:
+        limit = options.memory_bytes if limit is None else min(options.memory_bytes, limit)
     granted = declared.implied and options.grants_memory
     notes = declared.notes
     ceiling = namespace.max_memory_bytes
@@ -206,13 +209,14 @@ def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None
     """
     Add the parts up as the dialect's scheduler does; None where one of them is unknown.
     """
+    if len(pod.containers) == 1:
+        return parts.get(pod.containers[0].name, 0)
     if rule is not Sum.KUBERNETES:
-        kind = ContainerKind.REGULAR
-        regular = _total(parts, [item for item in pod.containers if item.kind is kind])
+        regular = _total(parts, [item for item in pod.containers if item.regular])
         if rule is Sum.REGULAR and regular != 0:
             return regular
         if rule is Sum.LARGEST_INIT and regular is not None:
-            others = [item.name for item in pod.containers if item.kind is not kind]
+            others = [item.name for item in pod.containers if not item.regular]
             return max(regular, *[parts.get(name) or 0 for name in others], 0)
     largest = 0
     for phase in pod.phases:
@@ -233,12 +237,6 @@ def _total(parts: Mapping[str, int | None], containers: Iterable[Container]) -> 
     return total
 
 
-def _least(first: int | None, second: int | None) -> int | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return min(first, second)
-
-
 def _shrink(parts: dict[str, int | None], pod: Pod, limit: int) -> None:
     """
     Shrink the parts of containers that together exceed the pod's limit, in proportion.
@@ -252,4 +250,4 @@ def _shrink(parts: dict[str, int | None], pod: Pod, limit: int) -> None:
         if total > limit:
             rest = limit - len(together)
             for name, part in together.items():
-                parts[name] = _least(parts[name], 1 + part * rest // total)
+                parts[name] = min(parts[name] or part, 1 + part * rest // total)

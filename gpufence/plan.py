@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from json.encoder import encode_basestring_ascii
+from json.encoder import encode_basestring_ascii as quoted
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -98,13 +98,14 @@ def write_container(container: ContainerPlan) -> str:
     figures: dict[object, str] = {}  # most settings of a container have the same
     settings = []
     for item in container.settings:
+        user = "null" if item.user is None else quoted(item.user)
         amounts = (item.limit_bytes, item.reserve_bytes, item.card_bytes, item.allowance_bytes)
         if amounts not in figures:
             limit, reserve, card, allowance = map(_amount, amounts)
             figures[amounts] = f'"L":{limit},"C":{reserve},"T":{card},"A":{allowance}'
         settings.append(
-            f'{{"env":{_quoted(item.env)},"slot":{_quoted(item.slot)},"form":{_quoted(item.form)},'
-            f'"user":{_quoted(item.user)},"done":"{item.done.value}",{figures[amounts]}}}'
+            f'{{"env":{quoted(item.env)},"slot":{quoted(item.slot)},"form":{quoted(item.form)},'
+            f'"user":{user},"done":{quoted(item.done)},{figures[amounts]}}}'
         )
     return (
         f'{{"limit":{_amount(container.limit_bytes)},"processes":{container.processes},'
@@ -117,9 +118,9 @@ def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
     Write the annotation of a plan whose containers have been written already.
     """
     namespace = f'"namespace":{_ENCODER.encode(dict(plan.namespace))},' if plan.namespace else ""
-    parts = ",".join([f"{_quoted(name)}:{text}" for name, text in containers.items()])
+    parts = ",".join([f"{quoted(name)}:{text}" for name, text in containers.items()])
     return (
-        f'{{"v":{VERSION},"mode":"{plan.mode}","dialect":{_quoted(plan.dialect)},'
+        f'{{"v":{VERSION},"mode":"{plan.mode}","dialect":{quoted(plan.dialect)},'
         f'"limit":{_amount(plan.limit_bytes)},{namespace}"containers":{{{parts}}}}}'
     )
 
@@ -177,10 +178,6 @@ def _setting(written: Object, path: str) -> Setting:
 
 def _amount(amount: int | None) -> str:
     return "null" if amount is None else f'"{write_bytes(amount, largest="Mi")}"'
-
-
-def _quoted(text: str | None) -> str:
-    return "null" if text is None else encode_basestring_ascii(text)
 
 
 def _bytes(value: object, path: str) -> int | None:

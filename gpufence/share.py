@@ -80,12 +80,18 @@ def reserve_bytes(
 
 def allowance(limit_bytes: int, card_bytes: int, terms: ShareTerms) -> Allowance:
     """
-    Return what each process may allocate under a limit, which counts as no more than the card.
+    Return what each process may allocate under a limit, which counts as no more than the card;
+    reckoned in tenths of a byte, and below zero where the contexts alone are too big.
     """
     limit = min(limit_bytes, card_bytes)
-    may = Allowance(_room_tenths(limit, terms), 10 * terms.processes, starved=False)
-    if may.bytes >= LEAST_ALLOWANCE:
-        return may
+    contexts = 10 * terms.processes * terms.reserve_bytes
+    if terms.headroom is Headroom.FACTOR:
+        tenths = min(FACTOR_TENTHS * limit, 10 * limit - contexts)
+    else:
+        left = min((10 - FACTOR_TENTHS) * limit, 10 * AUTO_HEADROOM)
+        tenths = 10 * limit - max(contexts, left)
+    if tenths >= 10 * terms.processes * LEAST_ALLOWANCE:
+        return Allowance(tenths, 10 * terms.processes, starved=False)
     return Allowance(max(min(LEAST_ALLOWANCE, limit // terms.processes), 1), 1, starved=True)
 
 
@@ -125,14 +131,3 @@ def original_fraction(limit_bytes: int, card_bytes: int) -> float:
     the card (docs/adr/0003-exact-fractions.md has the table).
     """
     return round(limit_bytes * 0.7 / card_bytes, 1)
-
-
-def _room_tenths(limit: int, terms: ShareTerms) -> int:
-    """
-    Return what all processes together may allocate, in tenths of a byte; negative where the
-    contexts alone are too big.
-    """
-    contexts = 10 * terms.processes * terms.reserve_bytes
-    if terms.headroom is Headroom.FACTOR:
-        return min(FACTOR_TENTHS * limit, 10 * limit - contexts)
-    return 10 * limit - max(contexts, min((10 - FACTOR_TENTHS) * limit, 10 * AUTO_HEADROOM))

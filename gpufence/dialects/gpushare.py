@@ -17,7 +17,7 @@ from gpufence.names import (
 from gpufence.quantity import GIB, MIB, write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpufence.cards import Card
     from gpufence.dialects.spec import GpuRequest, Units
@@ -45,7 +45,7 @@ def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
         claims=tuple(claims),
         basis=f"units of {write_bytes(unit)}{'' if unit == GIB else ' (MiB node)'}",
         sum=Sum.REGULAR,
-        notes=_notes([item.container for item in asking]),
+        notes=tuple(_notes([container for container, _ in asking])),
     )
 
 
@@ -63,31 +63,25 @@ def unit_of(figures: Mapping[str, int], cards: tuple[Card, ...]) -> str | None:
     return None if gib == mib else "GiB" if gib else "MiB"
 
 
-def _notes(containers: Sequence[Container]) -> tuple[Problem, ...]:
+def _notes(containers: Sequence[Container]) -> Iterator[Problem]:
     """
     Name what gpushare does not do for a pod, though it looks as if it would.
     """
-    notes = []
     if len(containers) > 1:
-        notes.append(
-            Problem(
-                GPUSHARE_MEMORY,
-                ", ".join(item.name for item in containers),
-                "is asked for by several containers, which gpushare starts on one-card nodes only",
-                "ask for it in one container",
-            )
+        yield Problem(
+            GPUSHARE_MEMORY,
+            ", ".join(item.name for item in containers),
+            "is asked for by several containers, which gpushare starts on one-card nodes only",
+            "ask for it in one container",
         )
     early = [item.name for item in containers if not item.regular]
     if early:
-        notes.append(
-            Problem(
-                GPUSHARE_MEMORY,
-                ", ".join(early),
-                "is asked for by an init container, which gpushare does not count",
-                "ask for it in a regular container",
-            )
+        yield Problem(
+            GPUSHARE_MEMORY,
+            ", ".join(early),
+            "is asked for by an init container, which gpushare does not count",
+            "ask for it in a regular container",
         )
-    return tuple(notes)
 
 
 SPEC = DialectSpec(

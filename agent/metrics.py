@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from agent.model.decision import Action, Answer, Brake
 from agent.usage_metrics import by_namespace, card_families, pod_families
-from gpufence.exposition import Family, Histogram, write_page
+from service.exposition import Family, Histogram, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent.model.state import About, AgentState, Counts, TickResult
-    from gpufence.exposition import Metric
+    from service.exposition import Metric
 
 _TICK = "gpufence_agent_tick_duration_seconds"
 

@@ -28,11 +28,11 @@ from agent.procfs.lookup import Lookup
 from agent.settings import STATUS_LISTEN, AgentSettings, read_agent_settings
 from agent.snapshot_view import snapshot_of
 from agent.version import version
-from gpufence.exposition import CONTENT_TYPE
 from gpufence.names import SIMULATOR_STATE
 from gpufence.settings import shown_settings, unknown_settings
 from gpufence.snapshot import write_snapshot
 from kube import connect
+from service.exposition import CONTENT_TYPE
 from service.listen import listen
 from service.logs import start_logging
 from service.status_server import (

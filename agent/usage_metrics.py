@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from agent.model.decision import Outcome
-from gpufence.exposition import Family
+from service.exposition import Family
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -1,3 +1,4 @@
 """
-What every program of ours that runs for long does alike: its log, and the addresses it listens on.
+What every program of ours that runs for long does alike: its log, the addresses it listens on,
+and the pages it serves there.
 """

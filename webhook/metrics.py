@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 import orjson
 
 import service.logs
-from gpufence.exposition import Distribution, Family, Histogram, write_page
+from service.exposition import Distribution, Family, Histogram, write_page
 from service.logs import LEVELS, moment
 from webhook.outcome import ReviewResult
 

@@ -20,8 +20,8 @@ import uvloop
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse, Response
 
-from gpufence.exposition import CONTENT_TYPE
 from gpufence.mode import Mode
+from service.exposition import CONTENT_TYPE
 from service.listen import address_of
 from webhook.endpoint import Endpoint
 from webhook.hooks.bindings import BindingHook

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from agent.model.memory import NO_WATCH
-from gpufence.exposition import Distribution
 from gpufence.mode import Mode
 from gpufence.share import CAP_SLACK
+from service.exposition import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpufence.exposition import write_page
+from service.exposition import write_page
 from webhook.metrics import EXPIRY, READY, SILENCE, Account, Gauge, Metrics, RequestLog
 from webhook.outcome import ReviewOutcome, ReviewResult, Subject
 

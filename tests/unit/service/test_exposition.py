@@ -2,7 +2,7 @@
 The text format of Prometheus.
 """
 
-from gpufence.exposition import Distribution, Family, Histogram, write_page
+from service.exposition import Distribution, Family, Histogram, write_page
 
 
 def test_values_have_a_line_for_each_combination_of_labels() -> None:

@@ -1,6 +1,6 @@
 """
-A page of metrics in the text format of Prometheus, from values; docs/adr/0008-metrics.md says why
-not by the usual library.
+PURE. A page of metrics in the text format of Prometheus, from values; docs/adr/0008-metrics.md
+says why not by the usual library.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """
-The cards a pod might meet, before a scheduler has chosen and after.
-
-Which nodes it allows is told by nodeSelector and required node affinity. Taints are left out on
-purpose: ignoring them only adds candidates, and every value before binding is the smallest over all
-of them.
+The cards a pod might meet on the nodes it allows, before a scheduler has chosen and after.
 """
 
 from __future__ import annotations
@@ -16,10 +12,10 @@ from gpufence.dialects.mig import profile_of
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
 from gpufence.quantity import MIB
-from gpufence.shape import Object, as_list, as_object, as_text, objects, whole_number
+from gpufence.shape import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable
 
     from gpufence.cards import Card
     from gpufence.dialects import Units
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
 
 
 _ZERO = ("0", 0)
-_MOST_DIGITS = 63
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class CandidateCard(NamedTuple):
@@ -40,16 +34,6 @@ class CandidateCard(NamedTuple):
     units: Units
     memory_bytes: int | None
     compute_capability: tuple[int, int] | None = None
-
-
-def candidate_nodes(pod: Pod, nodes: Iterable[GpuNode]) -> Iterator[GpuNode]:
-    """
-    Yield the nodes that offer every GPU resource of the pod and that its selectors allow.
-    """
-    wanted = wanted_resources(pod)
-    for node in nodes:
-        if wanted <= node.resources and allows(pod, node.name, node.labels):
-            yield node
 
 
 def wanted_resources(pod: Pod) -> frozenset[str]:
@@ -136,79 +120,3 @@ def _by_scheduler(pod: Pod, node: GpuNode) -> int | None:
         return None
     size = units * node.units.gpushare_bytes
     return size if size <= LARGEST_CARD else None
-
-
-def allows(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
-    """
-    Return whether a pod may run on the node of this name and these labels.
-    """
-    if pod.node_name:
-        return pod.node_name == name
-    if any(labels.get(key) != value for key, value in pod.node_selector.items()):
-        return False
-    terms = required_terms(pod)
-    return terms is None or any(_matches(term, name, labels) for term in terms)
-
-
-def required_terms(pod: Pod) -> list[Object] | None:
-    """
-    Return the terms of which a node must match one; None where the pod requires nothing.
-    """
-    required = pod.affinity.get(_REQUIRED)
-    if required is None:
-        return None
-    return objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
-
-
-def holds(requirement: Object, labels: Mapping[str, str]) -> bool:
-    """
-    Return whether one requirement holds for a node of these labels.
-    """
-    key = as_text(requirement.get("key"), "key")
-    values = [as_text(item, "values") for item in as_list(requirement.get("values"), "values")]
-    value = labels.get(key)
-    match requirement.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return _compared(value, values) > 0
-        case "Lt":
-            return _compared(value, values) < 0
-        case _:
-            return False
-
-
-def _matches(term: Object, name: str, labels: Mapping[str, str]) -> bool:
-    """
-    Return whether every requirement of a term holds; an empty term matches no node.
-    """
-    by_label = objects(term.get("matchExpressions"), "matchExpressions")
-    by_field = objects(term.get("matchFields"), "matchFields")
-    fields = {"metadata.name": name}
-    return bool(by_label or by_field) and (
-        all(holds(item, labels) for item in by_label)
-        and all(holds(item, fields) for item in by_field)
-    )
-
-
-def _compared(value: str | None, bounds: list[str]) -> int:
-    """
-    Compare as Kubernetes does, whole numbers of 64 bits only; 0 (neither) where one is none.
-    """
-    left = _whole(value or "")
-    right = _whole(bounds[0] if len(bounds) == 1 else "")
-    return left - right if left is not None and right is not None else 0
-
-
-def _whole(text: str) -> int | None:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None

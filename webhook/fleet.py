@@ -4,6 +4,9 @@ PURE. All GPU nodes of a cluster, arranged so that a pod's candidate cards cost 
 Five thousand nodes are rarely more than a handful of kinds. Nodes of one kind, equal in all that
 decides a limit, are kept as one; which of them a pod's selectors allow is worked out on bit sets,
 one bit for each node, from an index of the labels that pods have asked for so far.
+
+Taints are left out on purpose: ignoring them only adds candidates, and every value before binding
+is the smallest over all of them.
 """
 
 from __future__ import annotations
@@ -13,14 +16,8 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.candidates import (
-    assigned_card,
-    candidate_cards,
-    holds,
-    required_terms,
-    wanted_resources,
-)
-from gpufence.shape import as_list, as_text, objects
+from gpufence.candidates import assigned_card, candidate_cards, wanted_resources
+from gpufence.shape import as_object, as_text, objects, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +31,9 @@ _MOST_INDEXES = 256
 """Label keys kept indexed; pods may ask for any key they like, so there has to be an end."""
 
 _MOST_ANSWERS = 1024
+_MOST_DIGITS = 63
 _NAME_FIELD = "metadata.name"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Fleet:
@@ -56,7 +55,7 @@ class Fleet:
 
     def candidates(self, pod: Pod, default: CandidateCard) -> tuple[CandidateCard, ...]:
         """
-        Return every different card the pod might meet, as `gpufence.candidates` would one by one.
+        Return every different card the pod might meet.
         """
         if pod.node_name:
             node = self._nodes.get(pod.node_name)
@@ -92,12 +91,16 @@ class Fleet:
         allowed = self._everywhere
         for key, value in pod.node_selector.items():
             allowed &= self._index(key).get(value, 0)
-        terms = required_terms(pod)
-        if terms is None:
+        required = pod.affinity.get(_REQUIRED)
+        if required is None:
             return allowed
+        terms = objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
         return allowed & reduce(or_, (self._term(term) for term in terms), 0)
 
     def _term(self, term: Object) -> int:
+        """
+        Return the nodes for which every requirement of a term holds; an empty term matches none.
+        """
         by_label = objects(term.get("matchExpressions"), "matchExpressions")
         by_field = objects(term.get("matchFields"), "matchFields")
         if not by_label and not by_field:
@@ -114,18 +117,13 @@ class Fleet:
         """
         Return the nodes for which a requirement holds, asking once for each value, not each node.
         """
-        values = as_list(requirement.get("values"), "values")
-        if requirement.get("operator") == "In":
-            return reduce(or_, (index.get(as_text(item, "values"), 0) for item in values), 0)
-        if requirement.get("operator") == "NotIn":
-            return self._everywhere & ~self._holding({**requirement, "operator": "In"}, index)
-        key = as_text(requirement.get("key"), "key")
-        found = (
-            nodes
-            for value, nodes in index.items()
-            if holds(requirement, {} if value is None else {key: value})
-        )
-        return reduce(or_, found, 0)
+        values = texts(requirement.get("values"), "values")
+        operator = requirement.get("operator")
+        if operator in ("In", "NotIn"):
+            among = reduce(or_, (index.get(item, 0) for item in values), 0)
+            return among if operator == "In" else self._everywhere & ~among
+        chosen = (nodes for value, nodes in index.items() if _holds(operator, value, values))
+        return reduce(or_, chosen, 0)
 
     def _index(self, key: str) -> Mapping[str | None, int]:
         """
@@ -143,6 +141,40 @@ class Fleet:
             if len(self._indexes) < _MOST_INDEXES:
                 self._indexes[key] = index
         return index
+
+
+def _holds(operator: object, value: str | None, bounds: tuple[str, ...]) -> bool:
+    """
+    Return whether a label's value, None where it is absent, is what an operator asks for.
+    """
+    match operator:
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _compared(value, bounds) > 0
+        case "Lt":
+            return _compared(value, bounds) < 0
+        case _:
+            return False
+
+
+def _compared(value: str | None, bounds: tuple[str, ...]) -> int:
+    """
+    Compare as Kubernetes does, whole numbers of 64 bits only; 0 (neither) where one is none.
+    """
+    left = _whole(value or "")
+    right = _whole(bounds[0] if len(bounds) == 1 else "")
+    return left - right if left is not None and right is not None else 0
+
+
+def _whole(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _sets(values: Iterable[str | None]) -> dict[str | None, int]:

@@ -10,8 +10,8 @@ from gpufence.candidates import (
     CandidateCard,
     assigned_card,
     candidate_cards,
-    candidate_nodes,
     usable_cards,
+    wanted_resources,
 )
 from gpufence.dialects import Units
 from gpufence.nodes import GpuNode, read_node
@@ -32,10 +32,6 @@ def sliced(profile: str) -> Pod:
     return read_pod(pod(container(**{f"nvidia.com/mig-{profile}": "1"})))
 
 
-def candidates(raw: dict[str, Any], *nodes: dict[str, Any]) -> list[str]:
-    return [item.name for item in candidate_nodes(read_pod(raw), read(*nodes))]
-
-
 @pytest.mark.parametrize(
     ("limits", "offered"),
     [
@@ -49,33 +45,20 @@ def candidates(raw: dict[str, Any], *nodes: dict[str, Any]) -> list[str]:
         ({"cpu": "64", "aliyun.com/gpu-mem": "3"}, "aliyun.com/gpu-mem"),
     ],
 )
-def test_a_candidate_offers_what_the_pod_asks_for(limits: dict[str, Any], offered: str) -> None:
+def test_a_node_must_offer_what_the_pod_asks_for(limits: dict[str, Any], offered: str) -> None:
     """
     Parameters that no node lists count as the resource they refine; a zero asks for nothing.
     """
-    fitting = node(name="fitting", allocatable={offered: "1"})
-    other = node(name="other", allocatable={"volcano.sh/gpu-memory": "1"})
-
-    assert ["fitting"] == candidates(pod(container(**limits)), fitting, other)
+    assert {offered} == wanted_resources(read_pod(pod(container(**limits))))
 
 
-def test_a_candidate_offers_all_that_the_pod_asks_for() -> None:
+def test_a_node_must_offer_all_that_the_pod_asks_for() -> None:
     """
     Init containers ask, too.
     """
     raw = pod(gpushare(), init=[container("warm", **{"nvidia.com/gpu": "1"})])
-    both = node(name="both", allocatable={"aliyun.com/gpu-mem": "15", "nvidia.com/gpu": "1"})
 
-    assert ["both"] == candidates(raw, node(), both)
-
-
-def test_a_candidate_matches_the_pods_selector() -> None:
-    """
-    A node that the pod excludes is none.
-    """
-    raw = pod(gpushare(), nodeSelector={"zone": "a"})
-
-    assert ["a"] == candidates(raw, node(name="a", labels={"zone": "a"}), node(name="b"))
+    assert {"aliyun.com/gpu-mem", "nvidia.com/gpu"} == wanted_resources(read_pod(raw))
 
 
 def test_every_different_card_is_one_choice() -> None:

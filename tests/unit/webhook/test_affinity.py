@@ -1,17 +1,20 @@
 """
-Which nodes a pod allows, by the rules of the Kubernetes scheduler.
+Which nodes a pod allows, by the rules of the Kubernetes scheduler: whose cards are candidates.
 """
 
 from typing import Any
 
 import pytest
 
-from gpufence.candidates import allows
 from gpufence.errors import InvalidError
 from gpufence.pods import read_pod
-from tests.support.builders import pod
+from tests.support.builders import A100_BYTES, card, gpushare, node, pod
+from tests.support.rewriting import T4, gpu_node
+from webhook.fleet import Fleet
 
 LABELS = {"zone": "a", "cards": "4", "empty": ""}
+NODE = node(card(memory_bytes=A100_BYTES), name="node-1", labels=LABELS)
+FLEET = Fleet([gpu_node(NODE)])
 
 
 def required(*terms: object) -> dict[str, Any]:
@@ -20,7 +23,7 @@ def required(*terms: object) -> dict[str, Any]:
     """
     rule = {"nodeSelectorTerms": list(terms)}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": rule}}
-    return pod(affinity=affinity)
+    return pod(gpushare(), affinity=affinity)
 
 
 def by_label(key: str, operator: str, *values: object) -> dict[str, object]:
@@ -28,14 +31,14 @@ def by_label(key: str, operator: str, *values: object) -> dict[str, object]:
 
 
 def allowed(raw: dict[str, Any]) -> bool:
-    return allows(read_pod(raw), "node-1", LABELS)
+    return FLEET.candidates(read_pod(raw), T4) != (T4,)
 
 
 def test_a_pod_without_rules_may_run_anywhere() -> None:
     """
     No rule forbids nothing.
     """
-    assert allowed(pod())
+    assert allowed(pod(gpushare()))
 
 
 @pytest.mark.parametrize(("name", "answer"), [("node-1", True), ("node-2", False)])
@@ -43,7 +46,7 @@ def test_a_named_node_is_the_only_one(name: str, *, answer: bool) -> None:
     """
     A pod that names its node meets no other, whatever its selector says.
     """
-    assert answer is allowed(pod(nodeName=name, nodeSelector={"zone": "b"}))
+    assert answer is allowed(pod(gpushare(), nodeName=name, nodeSelector={"zone": "b"}))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_every_label_of_a_selector_must_match(selector: dict[str, str], *, answe
     """
     An absent label matches nothing, not even an empty value.
     """
-    assert answer is allowed(pod(nodeSelector=selector))
+    assert answer is allowed(pod(gpushare(), nodeSelector=selector))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +167,7 @@ def test_preferences_forbid_nothing() -> None:
     """
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
 
-    assert allowed(pod(affinity={"nodeAffinity": preferred}))
+    assert allowed(pod(gpushare(), affinity={"nodeAffinity": preferred}))
 
 
 def test_a_term_of_the_wrong_shape_is_refused() -> None:

@@ -13,8 +13,15 @@ from simulator.node.lifecycle import RestartPauses
 from simulator.node.pods import Inbox, Pods
 from simulator.node.processes import ProcRoot
 from simulator.node.run import PodRun, PodRunContext
-from tests.unit.simulator.node.builders import ADDRESS, container, pod, pod_object
-from tests.unit.simulator.node.world import FakeReports, FakeStarter, World
+from tests.unit.simulator.node.builders import (
+    ADDRESS,
+    FakeReports,
+    FakeStarter,
+    World,
+    container,
+    pod,
+    pod_object,
+)
 
 
 def test_a_pod_is_started_and_reported_once() -> None:

@@ -1,5 +1,5 @@
 """
-The state as Python changes it: memory, processes, faults and what cannot be.
+The state of the cards as Python changes it: cards, memory, processes and faults.
 """
 
 import os
@@ -11,10 +11,11 @@ from gpufence.errors import InvalidError
 from gpufence.quantity import GIB, MIB
 from simulator.nvml import layout
 from simulator.nvml.__main__ import describe
+from simulator.nvml.cards import read_cards
 from simulator.nvml.errors import CardFullError, StateFileError, TableFullError
-from simulator.nvml.faults import Fault, NvmlCode
+from simulator.nvml.faults import FUNCTIONS, Fault, NvmlCode, span
 from simulator.nvml.file import ProcessIdentity
-from simulator.nvml.layout import FaultAction, Lists
+from simulator.nvml.layout import MAX_FUNCTIONS, FaultAction, Lists
 from simulator.nvml.state import State
 
 T4_FREE = (15360 - 430) * MIB
@@ -204,3 +205,108 @@ def test_a_machine_can_be_described(state: State) -> None:
         "fault 0: return 999 in nvmlDeviceGetName on the card at place 1, after 2 calls, 1 times"
         in text
     )
+
+
+def keys(text: str) -> list[str]:
+    return [card.model.key for card in read_cards(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("T4", ["T4"]),
+        ("t4, l4", ["T4", "L4"]),
+        ("V100", ["V100-16"]),
+        ("2xA100-40,H100", ["A100-40", "A100-40", "H100"]),
+        ("16xT4", ["T4"] * 16),
+    ],
+)
+def test_cards_are_a_list_of_models(text: str, expected: list[str]) -> None:
+    """
+    Models are named in any case, several of one at a time.
+    """
+    assert expected == keys(text)
+
+
+def test_a_cut_card_names_its_instances() -> None:
+    """
+    Behind a colon stand the instances of a card in MIG mode.
+    """
+    (card,) = read_cards("A100-80:3g.40gb+1g.10gb")
+
+    assert card.instances is not None
+    assert ["3g.40gb", "1g.10gb"] == [profile.name for profile in card.instances]
+
+
+def test_a_card_can_be_in_mig_mode_without_instances() -> None:
+    """
+    A bare colon is MIG mode before anybody has cut the card.
+    """
+    assert () == read_cards("H100:")[0].instances
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("K80", '"K80" is no known card; use one of T4, V100-16'),
+        ("", '"" is no card; write a model such as T4'),
+        ("T4,,T4", '"" is no card'),
+        ("T4 T4", '"T4 T4" is no card'),
+        ("17xT4", "makes 17 cards; name 1 to 16"),
+        ("0xT4", "makes 0 cards; name 1 to 16"),
+        ("T4:1g.5gb", "has no MIG mode; cut an A100 or an H100"),
+        ("A100-40:1g.10gb", '"1g.10gb" is no MIG profile of this card; use one of 1g.5gb'),
+        ("A100-40:4g.20gb+4g.20gb", "takes more than the 7 slices"),
+    ],
+)
+def test_what_makes_no_sense_is_named(text: str, complaint: str) -> None:
+    """
+    An error quotes the word and says what could stand there.
+    """
+    with pytest.raises(InvalidError) as caught:
+        read_cards(text)
+
+    assert complaint in str(caught.value)
+
+
+MEMORY = "nvmlDeviceGetMemoryInfo"
+
+
+def named(name: str) -> tuple[str, ...]:
+    first, last = span(name)
+    return FUNCTIONS[first : last + 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (MEMORY, (MEMORY, f"{MEMORY}_v2")),
+        (f"{MEMORY}_v1", (MEMORY,)),
+        (f"{MEMORY}_v2", (f"{MEMORY}_v2",)),
+        ("nvmlInit", ("nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags")),
+        ("nvmlInitWithFlags", ("nvmlInitWithFlags",)),
+        ("nvmlDeviceGetName", ("nvmlDeviceGetName",)),
+        ("*", FUNCTIONS),
+    ],
+)
+def test_a_name_stands_for_its_versions(name: str, expected: tuple[str, ...]) -> None:
+    """
+    A name without a version means all versions, one with a version that one.
+    """
+    assert expected == named(name)
+
+
+def test_a_name_from_nowhere_is_refused() -> None:
+    """
+    A fault for a function that is not there would never act, so it cannot be made.
+    """
+    with pytest.raises(InvalidError, match="is no function of the library"):
+        span("open")
+
+
+def test_all_functions_fit_the_state() -> None:
+    """
+    There is a counter for each function.
+    """
+    assert len(FUNCTIONS) <= MAX_FUNCTIONS
+    assert len(FUNCTIONS) == len(set(FUNCTIONS))

@@ -1,5 +1,5 @@
 """
-Archives of images: when they are made, and when not.
+The cluster on this machine: its command line, what the machine lacks, and its images.
 """
 
 import os
@@ -7,10 +7,72 @@ from pathlib import Path
 
 import pytest
 
+from simulator.cluster import needs
+from simulator.cluster.__main__ import main, parser
 from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED, ImageArchives
 from simulator.cluster.images.builder import base_name
-from simulator.cluster.setup import ImageError
+from simulator.cluster.needs import Missing
+from simulator.cluster.setup import ClusterOptions, ImageError
 from simulator.progress import Progress
+
+
+def test_the_defaults_are_the_options() -> None:
+    """
+    Who names nothing gets what a program gets that names nothing.
+    """
+    arguments = parser().parse_args([])
+
+    assert ClusterOptions() == ClusterOptions(
+        arguments.node, arguments.cards, arguments.gpushare_unit
+    )
+
+
+def test_preparing_and_cleaning_exclude_each_other() -> None:
+    """
+    One does not do two things that start nothing.
+    """
+    with pytest.raises(SystemExit):
+        main(["--prepare", "--clean"])
+
+
+def test_help_names_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Whoever asks learns what to install.
+    """
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+
+    assert "containernetworking-plugins" in shown
+    assert "--install" in shown
+
+
+NOTHING = Missing((), ())
+GROUPS = [Path("/sys/fs/cgroup/memory")]
+
+
+def test_a_machine_without_programs_lacks_all(tmp_path: Path) -> None:
+    """
+    Every program is looked for, and each names its package.
+    """
+    found = needs.missing(str(tmp_path))
+
+    assert set(needs.PACKAGES) <= set(found.things)
+    assert {"containerd", "runc", "buildah", "mmdebstrap", "build-essential"} <= set(found.packages)
+
+
+def test_root_on_a_full_machine_has_no_problem() -> None:
+    """
+    Nothing is wrong where nothing is missing.
+    """
+    assert [] == needs.problems(0, NOTHING, GROUPS)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """
+    Nobody mends one thing to be told of the next.
+    """
+    assert 3 == len(needs.problems(1000, Missing(("runc",), ("runc",)), []))
 
 
 class FakeBuilder:

@@ -1,0 +1,253 @@
+"""
+What a control plane is made of before it starts: folders, identities, ports and command lines.
+"""
+
+import base64
+import json
+import socket
+import stat
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simulator.controlplane import PlaneOptions, identities, programs
+from simulator.controlplane.errors import StartError
+from simulator.controlplane.folders import PREFIX, given_folder, sweep, temporary_folder
+from simulator.controlplane.identities import (
+    PemPair,
+    write_secret,
+)
+from simulator.controlplane.processes import HeldPort
+from simulator.controlplane.programs import LOOPBACK
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """
+    A folder whose name leaves room for sockets below it, which pytest's own may not.
+    """
+    with tempfile.TemporaryDirectory(prefix="gf-", dir="/tmp") as name:
+        yield Path(name)
+
+
+def test_temporary_folder_disappears(short_path: Path) -> None:
+    """
+    Leaving a temporary folder removes it with all that is in it.
+    """
+    folder = temporary_folder(short_path)
+    (folder.path / "data").mkdir()
+    (folder.path / "data" / "file").touch()
+    folder.leave()
+
+    assert [] == list(short_path.iterdir())
+
+
+def test_sweep_removes_the_abandoned(tmp_path: Path) -> None:
+    """
+    A folder that nobody holds any more is removed.
+    """
+    abandoned = tmp_path / f"{PREFIX}abandoned"
+    abandoned.mkdir()
+    (abandoned / "file").touch()
+
+    assert [abandoned] == sweep(tmp_path)
+    assert not abandoned.exists()
+
+
+def test_sweep_spares_what_is_not_ours(tmp_path: Path) -> None:
+    """
+    Other names, and links that carry our name to elsewhere, are left alone.
+    """
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
+
+    assert [] == sweep(tmp_path)
+    assert elsewhere.exists()
+
+
+def test_named_folder_must_be_empty(short_path: Path) -> None:
+    """
+    Somebody else's files are not mixed with ours.
+    """
+    (short_path / "file").touch()
+
+    with pytest.raises(StartError, match="is not empty; name a new one or empty it"):
+        given_folder(short_path)
+
+
+def test_named_folder_serves_one(short_path: Path) -> None:
+    """
+    Two control planes cannot share a folder.
+    """
+    folder = given_folder(short_path)
+    try:
+        with pytest.raises(StartError, match="is used by another control plane"):
+            given_folder(short_path)
+    finally:
+        folder.leave()
+
+
+def test_long_name_leaves_no_room_for_sockets(tmp_path: Path) -> None:
+    """
+    A folder whose name is too long for sockets in it is refused.
+    """
+    with pytest.raises(StartError, match=r"longer than 92 bytes.*choose a shorter one"):
+        given_folder(tmp_path / ("x" * 90))
+
+
+SERVER = identities.ServerIdentity("https://127.0.0.1:6443", b"authority")
+
+
+def test_secret_is_for_its_owner_only(tmp_path: Path) -> None:
+    """
+    A file with a key can be read by nobody else.
+    """
+    path = write_secret(tmp_path / "key", b"secret")
+
+    assert (0o600, b"secret") == (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
+
+
+def test_certificate_file_is_complete() -> None:
+    """
+    A kubeconfig for a certificate holds server, authority, certificate and key.
+    """
+    document = json.loads(identities.with_certificate(SERVER, PemPair(b"certificate", b"key")))
+    encoded = {
+        name: base64.b64encode(name.encode()).decode()
+        for name in ("authority", "certificate", "key")
+    }
+
+    assert {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "simulator",
+                "cluster": {
+                    "server": "https://127.0.0.1:6443",
+                    "certificate-authority-data": encoded["authority"],
+                },
+            }
+        ],
+        "users": [
+            {
+                "name": "user",
+                "user": {
+                    "client-certificate-data": encoded["certificate"],
+                    "client-key-data": encoded["key"],
+                },
+            }
+        ],
+        "contexts": [{"name": "simulator", "context": {"cluster": "simulator", "user": "user"}}],
+        "current-context": "simulator",
+    } == document
+
+
+@pytest.fixture
+def held() -> Iterator[HeldPort]:
+    """
+    A port that is ours.
+    """
+    port = HeldPort()
+    yield port
+    port.release()
+
+
+def test_held_port_refuses_connections(held: HeldPort) -> None:
+    """
+    While nobody listens, clients are refused at once.
+    """
+    with socket.socket() as client, pytest.raises(ConnectionRefusedError):
+        client.connect((LOOPBACK, held.number))
+
+
+def test_held_port_is_kept_from_others(held: HeldPort) -> None:
+    """
+    A program that does not know about sharing cannot take the port.
+    """
+    with socket.socket() as thief, pytest.raises(OSError, match="in use"):
+        thief.bind((LOOPBACK, held.number))
+
+
+def test_sharing_program_gets_the_connections(held: HeldPort) -> None:
+    """
+    A program that shares the port and listens gets every connection.
+    """
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        server.bind((LOOPBACK, held.number))
+        server.listen()
+        for _ in range(20):
+            with socket.create_connection((LOOPBACK, held.number), timeout=5) as client:
+                accepted, address = server.accept()
+                accepted.close()
+
+                assert client.getsockname() == address
+
+
+FOLDER = Path("/folder")
+
+
+def site(*, service_accounts: bool = False) -> programs.PlaneLayout:
+    """
+    Lay out a control plane that is never started.
+    """
+    names = (
+        programs.ETCD,
+        programs.API_SERVER,
+        programs.CONTROLLER_MANAGER,
+        programs.SCHEDULER,
+    )
+    return programs.PlaneLayout(
+        binaries=defaultdict(lambda: Path("/bin/program")),
+        folder=FOLDER,
+        ports={name: 20000 + number for number, name in enumerate(names)},
+        service_accounts=service_accounts,
+    )
+
+
+COMMANDS = {
+    programs.API_SERVER: programs.api_server(site()),
+    programs.CONTROLLER_MANAGER: programs.controller_manager(site(), FOLDER / "config"),
+    programs.SCHEDULER: programs.scheduler(site(), FOLDER / "config"),
+}
+
+
+@pytest.mark.parametrize("command", [*COMMANDS.values(), programs.etcd(site())])
+def test_no_feature_gate_is_touched(command: list[str]) -> None:
+    """
+    Nothing alpha is switched on and no API is added.
+    """
+    assert [] == [word for word in command if "feature-gates" in word or "runtime-config" in word]
+
+
+def test_etcd_opens_no_port() -> None:
+    """
+    All addresses of etcd are sockets in the folder.
+    """
+    addresses = [
+        word.partition("=")[2].removeprefix("default=")
+        for word in programs.etcd(site())
+        if "-urls=" in word or "-cluster=" in word
+    ]
+
+    assert 5 == len(addresses)
+    assert all(address.startswith("unix:///folder/") for address in addresses)
+
+
+def test_servers_start_in_order() -> None:
+    """
+    What others depend on is started before them.
+    """
+    options = PlaneOptions(scheduler=True, controller_manager=True)
+
+    assert [
+        programs.ETCD,
+        programs.API_SERVER,
+        programs.CONTROLLER_MANAGER,
+        programs.SCHEDULER,
+    ] == options.servers

@@ -25,7 +25,7 @@ class Figure:
 
 
 def at_most(what: str, value: float, unit: str, budget: float) -> Figure:
-    return Figure(what, value, unit, f"< {budget:g} {unit}", value < budget)
+    return Figure(what, value, unit, f"< {budget:g} {unit}".rstrip(), value < budget)
 
 
 def at_least(what: str, value: float, unit: str, budget: float) -> Figure:

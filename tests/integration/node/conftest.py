@@ -8,7 +8,7 @@ import pytest
 
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, RestartPauses, SimulatedNode
-from tests.integration.node.cluster import Ground
+from tests.support.node_ground import Ground
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
 from simulator.nvml.state import State
-from tests.integration.node.cluster import Ground, pod, workload
+from tests.support.node_ground import Ground, pod, workload
 from tests.support.observing import eventually, processes_naming
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from gpufence.quantity import GIB
-from tests.integration.node.cluster import Ground, pod, workload
+from tests.support.node_ground import Ground, pod, workload
 from tests.support.observing import eventually
 
 KEY = "gpufence.io/sitecustomize"

@@ -7,7 +7,7 @@ import re
 from gpufence.quantity import GIB, MIB
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
-from tests.integration.node.cluster import Ground, nvml_processes, pod, workload
+from tests.support.node_ground import Ground, nvml_processes, pod, workload
 from tests.support.observing import eventually
 
 

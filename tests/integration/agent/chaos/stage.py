@@ -21,11 +21,11 @@ from simulator.controlplane import Assets, ControlPlane
 from simulator.node import NodeOptions, RestartPauses, SimulatedNode
 from tests.integration.agent.chaos.observer import Observer
 from tests.integration.agent.chaos.people import EVICTING, MODES, SHIELD, Person
-from tests.integration.agent.chaos.program import Agent
 from tests.integration.agent.chaos.promise import Promise
 from tests.integration.agent.chaos.truth import Blind, Start
-from tests.integration.agent.program.site import NodeSite
 from tests.support import objects
+from tests.support.agent.node_site import NodeSite
+from tests.support.agent.restarting import Agent
 
 NODE = "chaos"
 CARDS = "T4,T4,T4"

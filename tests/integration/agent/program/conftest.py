@@ -9,7 +9,7 @@ import pytest
 
 from simulator.controlplane import ControlPlane
 from simulator.node import NodeOptions, SimulatedNode
-from tests.integration.agent.program.site import NodeSite
+from tests.support.agent.node_site import NodeSite
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 from agent.cluster.cluster import REMEDY
 from gpufence.snapshot import read_snapshot
 from simulator.nvml.faults import Fault, NvmlCode
-from tests.integration.agent.program.site import WITHIN, NodeSite, fenced_pod, place
+from tests.support.agent.node_site import WITHIN, NodeSite, fenced_pod, place
 from tests.support.observing import eventually
 from tests.support.processes import PATIENCE_SECONDS, inherited
 

@@ -9,7 +9,7 @@ import pytest
 from gpufence import names
 from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
-from tests.integration.agent.program.site import (
+from tests.support.agent.node_site import (
     OVER,
     WITHIN,
     NodeSite,

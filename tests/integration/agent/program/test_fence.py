@@ -10,7 +10,7 @@ from gpufence import names
 from simulator.controlplane import ControlPlane
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
-from tests.integration.agent.program.site import (
+from tests.support.agent.node_site import (
     OVER,
     WITHIN,
     Fenced,

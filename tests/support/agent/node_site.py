@@ -10,8 +10,8 @@ from kube import Client, NotFoundError, core
 from simulator.controlplane import ControlPlane
 from simulator.node import SimulatedNode
 from simulator.nvml.build import environment
-from tests.integration.node.cluster import Ground, pod, workload
 from tests.support.agent.process import AgentProcess
+from tests.support.node_ground import Ground, pod, workload
 from tests.support.objects import agent_pod
 from tests.support.observing import wait_until
 from tests.support.site import AGENT, PlaneSite

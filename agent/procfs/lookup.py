@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import select
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +29,10 @@ MOST_PINNED: Final = 512
 """
 Processes held by a file descriptor each, of which many containers may have 1024 open.
 """
+MOST_THREADS: Final = 256
+"""
+Threads that are looked at for one that lives; a process with more of them is taken for alive.
+"""
 
 
 class Lookup:
@@ -36,6 +42,9 @@ class Lookup:
     The start time is read before and after the cgroup; where the two differ, the PID has changed
     hands in between and is nobody's. An owner once known is kept for as long as the same process
     has the PID, since no container can leave its pod; `look` asks the kernel again.
+
+    A process lives while any of its threads does: whose first thread has ended is a zombie by its
+    own line, and holds its memory all the same.
     """
 
     def __init__(
@@ -93,23 +102,45 @@ class Lookup:
     def _described(self, pid: int) -> Occupant | None:
         before = self._stat(pid)
         text = None if before is None else self._read(pid, "cgroup")
-        after = self._stat(pid)
-        if before is None or text is None or after is None:
+        if before is None or text is None:
             return None
-        if before.started_ticks != after.started_ticks:
+        owner = parse_cgroup(text)
+        if owner is None and before.gone:
+            # Of a thread that has ended, cgroup v1 says that it is in none.
+            text = self._read(pid, f"task/{self._living_thread(pid)}/cgroup")
+            owner = None if text is None else parse_cgroup(text)
+        after = self._stat(pid)
+        if after is None or before.started_ticks != after.started_ticks:
             return None
         return Occupant(
             pid=pid,
             started_ticks=before.started_ticks,
             started_by=(before.started_ticks + 1) / self._hertz,
-            owner=parse_cgroup(text),
+            owner=owner,
             command=before.command,
         )
 
     def _stat(self, pid: int) -> Stat | None:
+        """
+        Return what is said of a process, if it lives.
+        """
         text = self._read(pid, "stat")
         stat = None if text is None else parse_stat(text)
-        return None if stat is None or stat.gone else stat
+        if stat is None or not stat.gone:
+            return stat
+        return stat if self._living_thread(pid) else None
+
+    def _living_thread(self, pid: int) -> str:
+        """
+        Return a thread of a process whose first one has ended; nothing if all have.
+        """
+        with suppress(OSError), os.scandir(f"{self._root}/{pid}/task") as threads:
+            for position, name in enumerate(islice((item.name for item in threads), MOST_THREADS)):
+                text = self._read(pid, f"task/{name}/stat")
+                stat = None if text is None else parse_stat(text)
+                if (stat is not None and not stat.gone) or position == MOST_THREADS - 1:
+                    return name
+        return ""
 
     def _read(self, pid: int, name: str) -> str | None:
         """

@@ -31,7 +31,8 @@ _GONE = frozenset("ZXx")
 
 class Stat(NamedTuple):
     """
-    `started_ticks` counts from the machine's boot; a `gone` process has ended but is still listed.
+    `started_ticks` counts from the machine's boot; what is `gone` has ended but is still listed. Of
+    a process that is true of its first thread, while others may run on.
     """
 
     command: str

@@ -14,6 +14,7 @@ The little language in which a workload is told what to do.
               | "fork" NUMBER                  start workers that take as much each, then go on too
               | "exit" NUMBER
               | "crash"                        end by SIGSEGV
+              | "leave"                        end the first thread and hold on in another
     SIZE      = as Kubernetes writes it: 2Gi, 512Mi, 1500M
     DURATION  = 5s, 500ms, 2m
 """
@@ -86,7 +87,12 @@ class Crash:
     pass
 
 
-Action = Hold | Resize | Slide | Busy | Wait | Fork | Exit | Crash
+@dataclass(frozen=True, slots=True)
+class Leave:
+    pass
+
+
+Action = Hold | Resize | Slide | Busy | Wait | Fork | Exit | Crash | Leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +229,5 @@ _ACTIONS: dict[str, Callable[[_Words], Action]] = {
     "fork": lambda words: Fork(words.number(MOST_WORKERS)),
     "exit": lambda words: Exit(words.number(255)),
     "crash": lambda _: Crash(),
+    "leave": lambda _: Leave(),
 }

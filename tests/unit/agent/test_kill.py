@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from agent.kill import LastResort
 from agent.model.decision import Action, Answer, Outcome, Verdict
 from agent.model.use import ProcessUse
+from agent.procfs.lookup import Lookup
 from tests.support.agent.builders import on_card, pod, process_of
 from tests.support.agent.node import Processes
+from tests.support.observing import eventually
 
 POD = pod("stuck", terminating=True)
 
@@ -56,6 +59,24 @@ def test_the_process_that_was_judged_is_killed(sleeper: subprocess.Popen[bytes])
 
     assert (Answer.ACCEPTED, f"killed PID {sleeper.pid}") == (answer, detail)
     assert -9 == sleeper.wait(20)
+
+
+def test_a_process_without_its_first_thread_is_killed() -> None:
+    """
+    Who goes on in another thread than its first, which is a zombie, gets SIGKILL like any other.
+    """
+    program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=[60]).start()"
+    program += "; ctypes.CDLL(None).pthread_exit(None)"
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        stat = Path(f"/proc/{process.pid}/stat")
+        assert eventually(lambda: ") Z " in stat.read_text())
+        lookup = Lookup()
+        seen = lookup.look(process.pid)
+        judged = ProcessUse(process.pid, 1, seen, POD.uid, "main", confirmed=True)
+        result = LastResort(lookup)(verdict(judged))
+        code = process.wait(20) if result.answer is Answer.ACCEPTED else process.kill()
+
+    assert (Answer.ACCEPTED, -9) == (result.answer, code)
 
 
 @pytest.mark.parametrize("reused", [True, False], ids=["reused", "moved"])

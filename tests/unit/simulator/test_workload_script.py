@@ -21,6 +21,7 @@ from simulator.workload.script import (
     Exit,
     Fork,
     Hold,
+    Leave,
     Resize,
     Slide,
     Wait,
@@ -53,6 +54,7 @@ def actions(text: str) -> list[Action]:
         ("fork 3", Fork(3)),
         ("exit 0", Exit(0)),
         ("crash", Crash()),
+        ("leave", Leave()),
     ],
 )
 def test_each_action_has_its_words(text: str, expected: Action) -> None:

@@ -64,6 +64,21 @@ def test_a_pod_over_its_limit_is_evicted_and_its_neighbour_is_not(
     assert acted["over_seconds"] + acted["seconds"] < HOLD_SECONDS + LATE_SECONDS
 
 
+def test_a_pod_whose_first_thread_has_ended_is_evicted(site: NodeSite, namespace: str) -> None:
+    """
+    A process that goes on in other threads than its first is its pod's, and the pod goes.
+    """
+    ground = site.ground(namespace)
+    place(ground, fenced_pod("good", WITHIN), fenced_pod("headless", f"{OVER}; leave"))
+    ground.wait_for_log("headless", "leave")
+    with site.agent() as agent:
+        wait_until_gone(ground, "headless", agent)
+        nobodys = agent.snapshot().nobody
+
+    assert () == tuple(nobodys)
+    assert not is_gone(ground, "good")
+
+
 def test_the_last_resort_ends_a_pod_that_does_not_end(site: NodeSite, namespace: str) -> None:
     """
     A pod that was evicted, ignores SIGTERM and keeps its memory is killed where that is allowed,

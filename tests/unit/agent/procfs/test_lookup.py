@@ -4,6 +4,7 @@ Looking processes up in a folder shaped like /proc, and in the true one.
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.model.use import Occupant, Owner
-from agent.procfs.lookup import Lookup, Pins
+from agent.procfs.lookup import MOST_THREADS, Lookup, Pins
 from tests.support.observing import eventually
 from tests.unit.agent.procfs.test_parse import ID, NEXT, OTHER, UID, line
 
@@ -79,6 +80,72 @@ def test_zombie(proc: Path) -> None:
     write(proc, stat=line(state="Z"))
 
     assert Lookup(proc, 100).look(17) is None
+
+
+@pytest.mark.parametrize("leader", [OURS, "4:memory:/\n0::/\n"], ids=["cgroup v2", "cgroup v1"])
+def test_process_whose_first_thread_has_ended(proc: Path, leader: str) -> None:
+    """
+    A process lives while any of its threads does, and is in the cgroup of that one.
+    """
+    write(proc, stat=line(state="Z"), cgroup=leader)
+    for thread, state in (("17", "Z"), ("18", "X"), ("19", "S")):
+        folder = proc / "17" / "task" / thread
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(line(state=state, started="5000"))
+        (folder / "cgroup").write_text(OURS)
+
+    assert Occupant(17, 4711, 47.12, Owner(UID, ID), "python3") == Lookup(proc, 100).look(17)
+
+
+def test_process_all_of_whose_threads_have_ended(proc: Path) -> None:
+    """
+    A process of ended threads is gone, whatever its cgroup says.
+    """
+    write(proc, stat=line(state="Z"))
+    (proc / "17" / "task" / "17").mkdir(parents=True)
+    (proc / "17" / "task" / "17" / "stat").write_text(line(state="Z"))
+
+    assert Lookup(proc, 100).look(17) is None
+
+
+def test_process_of_more_threads_than_are_looked_at(proc: Path) -> None:
+    """
+    A process hides no living thread behind many that have ended.
+    """
+    write(proc, stat=line(state="Z"))
+    for thread in range(MOST_THREADS):
+        folder = proc / "17" / "task" / f"{thread + 17}"
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(line(state="Z"))
+
+    assert Lookup(proc, 100).look(17) is not None
+
+
+@pytest.fixture
+def headless() -> Iterator[subprocess.Popen[bytes]]:
+    """
+    A true process whose first thread has ended while another one runs on.
+    """
+    program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=[60]).start()"
+    program += "; ctypes.CDLL(None).pthread_exit(None)"
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        stat = Path(f"/proc/{process.pid}/stat")
+        assert eventually(lambda: ") Z " in stat.read_text())
+        yield process
+        process.kill()
+
+
+def test_true_process_whose_first_thread_has_ended(headless: subprocess.Popen[bytes]) -> None:
+    """
+    The kernel's own zombie with a thread is known, pinned like any other, and gone with its end.
+    """
+    lookup = Lookup()
+    looks = [lookup.occupants([headless.pid]) for _ in range(3)]
+    headless.kill()
+    headless.wait()
+
+    assert [[headless.pid]] * 3 == [list(look) for look in looks]
+    assert {} == lookup.occupants([headless.pid])
 
 
 def test_pid_reused_between_two_reads(proc: Path) -> None:

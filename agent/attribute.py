@@ -2,6 +2,9 @@
 PURE. What the cards say, what the kernel says and what the API server says, put together.
 
 A process is a pod's only if all three agree; otherwise it is nobody's, shown and never evicted.
+
+One list proves who is on it. It is read after somebody noted the time: a process that started
+before that, and has the PID afterwards, had it all the while.
 """
 
 from __future__ import annotations
@@ -56,13 +59,15 @@ def _card(
         return _unknown(sample, pods, before)
     if before is not None and before.listed_at is None:
         before = None  # an unknown list is no ground for anything
-    settled = same_pods and before is not None and before.mps is sample.mps
+    settled = same_pods and before is not None
     if before is not None and before.listed_at == listed.listed_at:
         processes = before.processes
         if not settled:
-            processes = tuple(_owned(item, pods, mps=sample.mps) for item in processes)
+            processes = tuple(_owned(item, pods) for item in processes)
     else:
-        processes = tuple(_seen(sample, listed, occupants, pods, before, settled=settled))
+        processes = tuple(_seen(listed, occupants, pods, before, settled=settled))
+    if sample.mps or (before is not None and before.mps):
+        processes = _with_mps(processes, sample.mps_clients, pods)
     if settled and before is not None and processes == before.processes:
         uses, nobodys = before.pods, before.unattributed_bytes
     else:
@@ -88,7 +93,6 @@ def _unknown(sample: CardSample, pods: PodsOnNode, before: CardUse | None) -> Ca
 
 
 def _seen(
-    sample: CardSample,
     listed: ProcessList,
     occupants: Mapping[int, Occupant],
     pods: PodsOnNode,
@@ -113,31 +117,69 @@ def _seen(
             yield past if past.used_bytes == used else past._replace(used_bytes=used)
             continue
         was = None if past is None else past.occupant
-        # A process may change its name as it likes, but not when it started.
-        confirmed = (
-            occupant is not None
-            and was is not None
-            and (occupant.started_ticks, occupant.owner) == (was.started_ticks, was.owner)
+        # A process may change its name as it likes, but not when it started. What held the PID in
+        # the list before may have left its entry to a driver that is slow to forget.
+        confirmed = occupant is not None and (
+            past is None
+            or (
+                was is not None
+                and (occupant.started_ticks, occupant.owner) == (was.started_ticks, was.owner)
+            )
         )
-        uid, container = _whose(occupant, pods, mps=sample.mps)
+        uid, container = _whose(occupant, pods)
         yield ProcessUse(pid, used, occupant, uid, container, confirmed)
 
 
-def _owned(item: ProcessUse, pods: PodsOnNode, *, mps: bool) -> ProcessUse:
-    uid, container = _whose(item.occupant, pods, mps=mps)
+def _owned(item: ProcessUse, pods: PodsOnNode) -> ProcessUse:
+    uid, container = _whose(item.occupant, pods)
     if uid == item.pod_uid and container == item.container:
         return item
     return item._replace(pod_uid=uid, container=container)
 
 
-def _whose(occupant: Occupant | None, pods: PodsOnNode, *, mps: bool) -> tuple[str, str]:
+def _whose(occupant: Occupant | None, pods: PodsOnNode) -> tuple[str, str]:
     """
-    Return the UID and the container; the server of MPS works for whoever is its client.
+    Return the UID and the container.
     """
-    if occupant is None or (mps and occupant.command == MPS_SERVER):
-        return _NOBODY
-    owner = pods.find(occupant.owner)
+    owner = None if occupant is None else pods.find(occupant.owner)
     return _NOBODY if owner is None else (owner[0].uid, owner[1])
+
+
+def _with_mps(
+    processes: tuple[ProcessUse, ...], clients: frozenset[int], pods: PodsOnNode
+) -> tuple[ProcessUse, ...]:
+    """
+    Mark those whose memory cannot be charged for certain: clients of the node's own MPS server.
+
+    Where a pod runs a server itself, server and clients are that pod's alone. A name is anybody's
+    to take, so it makes a process the node's server only where the kernel knows of no pod, or the
+    operator has exempted that pod; and a pod's own server takes nothing away from its limit.
+    """
+    by_node = any(
+        (item.pid in clients or _is_server(item)) and _is_nodes(item, pods) for item in processes
+    )
+    self_served = {item.pod_uid for item in processes if _is_server(item)}
+    marks = (
+        by_node and bool(item.pod_uid) and item.pid in clients and item.pod_uid not in self_served
+        for item in processes
+    )
+    return tuple(
+        item if item.mps is mark else item._replace(mps=mark)
+        for item, mark in zip(processes, marks, strict=True)
+    )
+
+
+def _is_server(item: ProcessUse) -> bool:
+    return item.occupant is not None and item.occupant.command == MPS_SERVER
+
+
+def _is_nodes(item: ProcessUse, pods: PodsOnNode) -> bool:
+    """
+    Return whether a process is the operator's; of one that could not be looked up nobody knows.
+    """
+    if item.pod_uid:
+        return bool(pods.by_uid[item.pod_uid].exempt)
+    return item.occupant is not None and item.occupant.owner is None
 
 
 def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> dict[str, PodOnCard]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 class Observer:
     """
-    Looks, and remembers the look before: two lists in a row make a process certain.
+    Looks, and remembers the look before: what has not changed is not read again, and a PID that has
+    changed hands is not certain yet.
     """
 
     def __init__(self, cards: Cards, processes: Processes, pods: Callable[[], PodsOnNode]) -> None:

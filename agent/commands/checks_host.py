@@ -175,6 +175,6 @@ def _card(item: CardSample, processes: Processes) -> Finding:
         return look(
             subject,
             f"{text}, shared by MPS: nobody can tell its clients' memory apart",
-            "pods on it are reported, never evicted; MPS has limits of its own",
+            "clients of the node's server are reported, never evicted; MPS has limits of its own",
         )
     return ok(subject, text)

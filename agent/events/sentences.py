@@ -192,7 +192,7 @@ def _what_follows(verdict: Verdict) -> str:
         Outcome.TOLERATED: "within the margin for eviction, so it stays",
         Outcome.EXEMPT: f"it is never evicted: {_clipped(verdict.pod.exempt)}",
         Outcome.NOT_ENFORCED: "its limit is implied and not enforced, so it stays",
-        Outcome.MPS: "the card is shared through MPS, so it stays",
+        Outcome.MPS: "it shares the node's MPS server with others, so it stays",
         Outcome.ONLY_WHEN_SHORT: "it is evicted only when the card is short of memory",
         Outcome.UNINJECTED: "the webhook never saw it, so it is evicted only to cure a shortage",
         Outcome.TERMINATING: "it is terminating already",

@@ -88,7 +88,7 @@ def _of_use(
     if card is None or card.listed_at is None or now - card.listed_at > policy.gap_seconds:
         return "the card cannot be read"
     use = card.pods.get(pod.uid)
-    if use is None or use.limit_bytes is None or card.mps:
+    if use is None or use.limit_bytes is None or use.mps:
         return "it holds nothing on the card that counts"
     use = standing(use, card, policy)
     if verdict.by_shortage:

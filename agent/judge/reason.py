@@ -134,7 +134,7 @@ def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
         return Outcome.EXEMPT
     if not use.pod.enforced:
         return Outcome.NOT_ENFORCED
-    if card.mps:
+    if use.mps:
         return Outcome.MPS
     at = card.listed_at if card.card.uuid in tick.renewed else None
     fresh = at is not None and tick.now - at <= tick.policy.gap_seconds

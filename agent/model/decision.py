@@ -27,10 +27,10 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  # its use, or part of it, cannot be read
     UNDECLARED = "undeclared"  # nothing says what it may hold
     WITHIN = "within"  # at most its limit and the report margin
-    UNCONFIRMED = "unconfirmed"  # over only by processes that one list alone has shown
+    UNCONFIRMED = "unconfirmed"  # over only by processes whose PID was another's in the list before
     TOLERATED = "tolerated"  # over its limit, by less than the margin for eviction
     NOT_RENEWED = "not renewed"  # over in a list of the past; the next one decides
-    MPS = "mps"  # on a card whose clients cannot be told apart
+    MPS = "mps"  # its memory is that of clients of the node's MPS server
     NOT_ENFORCED = "not enforced"  # an implied limit in a namespace that did not ask for those
     EXEMPT = "exempt"  # never evicted, whatever it holds
     ONLY_WHEN_SHORT = "only when short"  # by the operator's word, while no neighbour is hurt

@@ -89,14 +89,18 @@ class CardSample:
     """
     One card at one moment: None where it could not be read, with the reason in `trouble`.
 
-    `mps` marks a card with MPS clients, whose memory nobody can tell apart for sure.
+    `mps_clients` are the processes that the driver lists as clients of an MPS server, whichever.
     """
 
     card: Card
     memory: CardMemory | None
     processes: ProcessList | None
-    mps: bool = False
+    mps_clients: frozenset[int] = frozenset()
     trouble: Trouble = NO_TROUBLE
+
+    @property
+    def mps(self) -> bool:
+        return bool(self.mps_clients)
 
 
 @dataclass(frozen=True, slots=True)

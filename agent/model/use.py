@@ -48,7 +48,9 @@ class ProcessUse(NamedTuple):
     """
     One process on one card; `pod_uid` is empty where it belongs to no pod we know.
 
-    It is `confirmed` once two consecutive lists show the same process with the same owner.
+    It is `confirmed` if the list proves who it is: the process started before the list was made and
+    lived after it, and the list before named no other by this PID. An `mps` process is a client of
+    the node's MPS server, so that nobody knows for certain whose memory either of them holds.
     """
 
     pid: int
@@ -57,6 +59,7 @@ class ProcessUse(NamedTuple):
     pod_uid: str = ""
     container: str = ""
     confirmed: bool = False
+    mps: bool = False
 
 
 class PodOnCard(NamedTuple):
@@ -102,6 +105,19 @@ class PodOnCard(NamedTuple):
         return sum(known) if known and len(known) == len(caps) else None
 
     @property
+    def mps(self) -> bool:
+        """
+        Return whether clients of the node's MPS server make the difference: what the pod's other
+        processes hold for certain is within its limit.
+        """
+        if not any(item.mps for item in self.processes):
+            return False
+        others = (item for item in self.processes if item.confirmed and not item.mps)
+        return (
+            self.limit_bytes is None or sum(i.used_bytes or 0 for i in others) <= self.limit_bytes
+        )
+
+    @property
     def excess_bytes(self) -> int:
         """
         Return what the pod holds above its limit for certain.
@@ -115,7 +131,7 @@ class PodOnCard(NamedTuple):
 class CardUse:
     """
     One card. `listed_at` is None where the list of processes is unknown, and then so is the use of
-    every pod that held memory there before.
+    every pod that held memory there before. `mps`: it has clients of some MPS server.
     """
 
     card: Card

@@ -159,7 +159,7 @@ class ListAttempt:
     asked_at: float
     used_bytes: int | None
     processes: ProcessList | None = None
-    mps: bool = False
+    mps: frozenset[int] = frozenset()
     trouble: Trouble = NO_TROUBLE
     again: bool = False
 

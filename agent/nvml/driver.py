@@ -130,7 +130,7 @@ class Driver:
             raise CallError(compute)
         graphics = _optional(self._lists.read(device, "Graphics"))
         mps = _optional(self._lists.read(device, "MPSCompute"))
-        return Listed(at, merged(compute, graphics, mps), bool(mps))
+        return Listed(at, merged(compute, graphics, mps), frozenset(item.pid for item in mps))
 
     def _look(self, index: int) -> Looked:
         device = _call(pynvml.nvmlDeviceGetHandleByIndex, index)

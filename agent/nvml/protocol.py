@@ -90,13 +90,13 @@ class Looked(NamedTuple):
 
 class Listed(NamedTuple):
     """
-    A card's processes by PID, and the time just before the driver was asked for them; `mps` if some
-    are clients of MPS.
+    A card's processes by PID, and the time just before the driver was asked for them; `mps` are
+    those that are clients of an MPS server.
     """
 
     at: float
     processes: tuple[GpuProcess, ...]
-    mps: bool = False
+    mps: frozenset[int] = frozenset()
 
 
 Answer: TypeAlias = Opened | Counted | Looked | Listed | NvmlFailure
@@ -134,7 +134,7 @@ def write_answer(number: int, answer: Answer) -> str:
     if isinstance(answer, Listed):
         pids = [process.pid for process in answer.processes]
         amounts = [process.used_bytes for process in answer.processes]
-        content = answer.at, answer.mps, pids, amounts
+        content = answer.at, sorted(answer.mps), pids, amounts
     failed = isinstance(answer, NvmlFailure)
     return _ENCODER.encode([number, failed, content]) + "\n"
 
@@ -169,16 +169,20 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
         case Ask.LOOK, [card, (None | list()) as items, list(gaps)]:
             instances = None if items is None else tuple(map(_seen, items))
             return Looked(_seen(card), instances, tuple(map(_failure, gaps)))
-        case Ask.LIST, [float(at), bool(mps), list(pids), list(amounts)]:
-            return Listed(at, _processes(pids, amounts), mps)
+        case Ask.LIST, [float(at), list(mps), list(pids), list(amounts)] if _are_pids(mps):
+            return Listed(at, _processes(pids, amounts), frozenset(mps))
     raise _no("answer", line.content)
 
 
 def _processes(pids: list[object], amounts: list[object]) -> tuple[GpuProcess, ...]:
-    fits = len(pids) == len(amounts) and _PIDS.issuperset(map(type, pids))
+    fits = len(pids) == len(amounts) and _are_pids(pids)
     if not fits or not _AMOUNTS.issuperset(map(type, amounts)):
         raise _no("list of processes", [pids, amounts])
     return tuple(map(GpuProcess._make, zip(pids, amounts, strict=True)))
+
+
+def _are_pids(content: list[object]) -> bool:
+    return _PIDS.issuperset(map(type, content))
 
 
 def _seen(content: object) -> Seen:

@@ -11,7 +11,7 @@ from agent.attribute import MPS_SERVER, attribute
 from agent.model.pod import pods_on_node
 from agent.model.sample import Sample
 from gpufence.quantity import GIB
-from tests.support.agent.builders import card_sample, pod, process_of
+from tests.support.agent.builders import card_sample, occupant, pod, process_of
 
 PODS = [pod("a", "main", "aside"), pod("b")]
 PEOPLE = [
@@ -21,8 +21,9 @@ PEOPLE = [
     process_of(PODS[0], 1, command=MPS_SERVER),
     process_of(PODS[1], 1, started=-1.0),
     process_of(PODS[1], 2, started=5.0),
+    occupant(4, None, None, command=MPS_SERVER),
 ]
-Look: TypeAlias = tuple[dict[int, int | None] | None, list[int], bool, bool]
+Look: TypeAlias = tuple[dict[int, int | None] | None, list[int], bool, frozenset[int]]
 
 lists = st.dictionaries(st.integers(1, 4), st.sampled_from([None, 1, GIB]), max_size=4)
 looks = st.lists(
@@ -30,7 +31,7 @@ looks = st.lists(
         st.none() | lists,
         st.lists(st.integers(0, len(PEOPLE) - 1), max_size=3),
         st.booleans(),
-        st.integers(0, 4).map(lambda number: number == 0),
+        st.just(frozenset[int]()) | st.frozensets(st.integers(1, 4)),
     ),
     max_size=12,
 )

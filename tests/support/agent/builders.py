@@ -75,17 +75,18 @@ def card_sample(
     *,
     at: float = 0.0,
     free: int | None = None,
-    mps: bool = False,
+    mps: Iterable[int] = (),
 ) -> CardSample:
     """
-    Build a card on which each PID holds so much; none at all means that the list is unknown.
+    Build a card on which each PID holds so much; none at all means that the list is unknown. Those
+    in `mps` are clients of an MPS server.
     """
     used = sum(item or 0 for item in (held or {}).values())
     listed = None
     if held is not None:
         listed = ProcessList(at, tuple(GpuProcess(pid, item) for pid, item in held.items()))
     account = memory(used if free is None else T4_BYTES - free)
-    return CardSample(CARDS[index], account, listed, mps=mps)
+    return CardSample(CARDS[index], account, listed, frozenset(mps))
 
 
 def uses(

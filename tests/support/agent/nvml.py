@@ -71,7 +71,7 @@ def cut(uuid: str, *instances: str, gaps: tuple[NvmlFailure, ...] = ()) -> Looke
 
 def listed(at: float = 0.0, *compute: GpuProcess, **more: Any) -> Listed:
     mps = more.get("mps", ())
-    return Listed(at, merged(compute, more.get("graphics", ()), mps), bool(mps))
+    return Listed(at, merged(compute, more.get("graphics", ()), mps), frozenset(i.pid for i in mps))
 
 
 class Clock:

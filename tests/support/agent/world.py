@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.attribute import attribute
+from agent.attribute import MPS_SERVER, attribute
 from agent.judge import judge, objection, settle
 from agent.model.decision import ActResult, Answer, Decision, Outcome, Verdict
 from agent.model.memory import Memory
@@ -16,10 +16,11 @@ from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import Sample
 from agent.model.use import Observation, Occupant
-from tests.support.agent.builders import card_sample, process_of
+from tests.support.agent.builders import card_sample, occupant, process_of
 from tests.support.builders import T4_BYTES
 
 LONG_AGO = -10_000.0
+MPS_PID = 50
 
 
 class Act(NamedTuple):
@@ -37,8 +38,9 @@ class World:
     """
     `holds` is what each pod holds, by name, container and card; None: the driver does not say.
     `unlisted` are cards whose list of processes is unknown. `free` overrides a card's free memory,
-    None where the card does not say. Lists are old unless `renewed`. An eviction accepted and
-    `ignored` has no effect.
+    None where the card does not say. Lists are old unless `renewed`. On cards in `mps` everybody is
+    a client of the node's MPS server. `began` is when a pod's processes started, by its name. An
+    eviction accepted and `ignored` has no effect.
     """
 
     policy: EvictionPolicy = field(default_factory=EvictionPolicy)
@@ -56,6 +58,7 @@ class World:
     ignored: bool = False
     now: int = 0
     cards: int = 2
+    began: dict[str, float] = field(default_factory=dict)
     started_at: float = LONG_AGO
 
     def __post_init__(self) -> None:
@@ -162,16 +165,21 @@ class World:
                 self.last_pid += 1
             pid = self.pids.setdefault((name, container), self.last_pid)
             held[index][pid] = used
-            occupants[pid] = process_of(self.pods[name], pid, container)
+            began = self.began.get(name, -500.0)
+            occupants[pid] = process_of(self.pods[name], pid, container, started=began)
         for pid, (index, used) in self.strangers.items():
             held[index][pid] = used
+        for index in self.mps:
+            occupants[MPS_PID + index] = occupant(MPS_PID + index, None, None, command=MPS_SERVER)
+            held[index][MPS_PID + index] = 0
         samples = []
         for index in range(self.cards):
             known = None if index in self.unlisted else held[index]
             sum_used = sum(used or 0 for used in held[index].values())
             free = self.free.get(index, T4_BYTES - sum_used)
             at = self.now if self.renewed else self.now - 1
-            sample = card_sample(index, known, at=at, free=free, mps=index in self.mps)
+            clients = held[index] if index in self.mps else ()
+            sample = card_sample(index, known, at=at, free=free, mps=clients)
             samples.append(replace(sample, memory=None) if free is None else sample)
         sample_of_all = Sample(self.now, tuple(samples))
         return attribute(sample_of_all, occupants, pods, self.use)

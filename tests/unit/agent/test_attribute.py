@@ -46,16 +46,29 @@ def test_unknown_in_one_list_is_unknown(figures: tuple[int | None, ...]) -> None
     assert (GpuProcess(1, None),) == merged(*([GpuProcess(1, item)] for item in figures))
 
 
-def test_first_list_counts_nothing() -> None:
+def test_first_list_counts() -> None:
     """
-    A process seen once is shown, and held against nobody.
+    A process that started before a list and lived after it is the one that the list names.
     """
     use = uses([card_sample(0, {1: GIB})], [process_of(A)], [A]).cards[UUID].pods[A.uid]
 
-    assert (GIB, 0) == (use.used_bytes, use.counted_bytes)
+    assert (GIB, GIB) == (use.used_bytes, use.counted_bytes)
 
 
-def test_second_list_confirms() -> None:
+def test_churn_counts() -> None:
+    """
+    A pod with another process in every list holds what each of them shows.
+    """
+    look = None
+    for pid in range(1, 5):
+        at = float(pid)
+        process = process_of(A, pid, started=at - 0.5)
+        look = uses([card_sample(0, {pid: GIB}, at=at)], [process], [A], look, at=at)
+
+        assert GIB == counted(look.cards[UUID].pods[A.uid])
+
+
+def test_second_list_counts() -> None:
     """
     A process that two consecutive lists show with the same owner counts.
     """
@@ -67,12 +80,14 @@ def test_second_list_confirms() -> None:
 
 def test_list_that_was_not_renewed_confirms_nothing() -> None:
     """
-    The same list twice is one list.
+    The same list twice is one list: who was doubtful there stays so.
     """
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
-    second = uses([card_sample(0, {1: GIB})], [], [A], first, at=1)
+    reused = [process_of(A, started=-100.0)]
+    second = uses([card_sample(0, {1: GIB}, at=1)], reused, [A], first, at=1)
+    third = uses([card_sample(0, {1: GIB}, at=1)], [], [A], second, at=2)
 
-    assert 0 == counted(second.cards[UUID].pods[A.uid])
+    assert 0 == counted(third.cards[UUID].pods[A.uid])
 
 
 def test_list_that_was_not_renewed_meets_the_pods_of_today() -> None:
@@ -89,13 +104,13 @@ def test_list_that_was_not_renewed_meets_the_pods_of_today() -> None:
 
 def test_missing_list_breaks_the_sequence() -> None:
     """
-    A list after a missing one counts as a first one.
+    A list after a missing one is a first one, and speaks for itself.
     """
     first = uses([card_sample(0, {1: GIB})], [process_of(A)], [A])
     gap = uses([card_sample(0, None, at=1)], [], [A], first, at=1)
     third = uses([card_sample(0, {1: GIB}, at=2)], [process_of(A)], [A], gap, at=2)
 
-    assert 0 == counted(third.cards[UUID].pods[A.uid])
+    assert GIB == counted(third.cards[UUID].pods[A.uid])
 
 
 def test_missing_list_makes_use_unknown() -> None:
@@ -127,7 +142,7 @@ def test_missing_list_forgets_pods_that_are_gone() -> None:
 )
 def test_other_process_under_the_same_pid(changed: dict[str, object]) -> None:
     """
-    A PID that has changed hands between two lists starts anew.
+    A PID that has changed hands between two lists counts from the next one on.
     """
     item = pod("a", "main", "next")
     first = uses([card_sample(0, {1: GIB})], [process_of(item)], [item])
@@ -223,21 +238,107 @@ def test_containers_of_a_pod() -> None:
     """
     item = pod("a", "main", "aside")
     people = [process_of(item, 1), process_of(item, 2, "aside"), process_of(item, 3, "aside")]
-    first = uses([card_sample(0, {1: 1, 2: 2})], people, [item])
+    first = uses([card_sample(0, {1: 1, 2: 2, 3: 4})], people, [item])
+    people[2] = process_of(item, 3, "aside", started=-100.0)  # another one's PID by now
     second = uses([card_sample(0, {1: 1, 2: 2, 3: 4}, at=1)], people, [item], first, at=1)
 
     assert {"main": 1, "aside": 2} == second.cards[UUID].pods[item.uid].containers
 
 
-@pytest.mark.parametrize(("mps", "nobodys"), [(True, GIB), (False, 0)])
-def test_mps_server_belongs_to_nobody(mps: bool, nobodys: int) -> None:  # noqa: FBT001 - a column
-    """
-    With MPS clients the server's memory is nobody's; elsewhere its name hides nothing.
-    """
-    server = process_of(A, command=MPS_SERVER)
-    card = uses([card_sample(0, {1: GIB}, mps=mps)], [server], [A]).cards[UUID]
+SERVER = MPS_SERVER
+B = pod("b", namespace="team-b")
+EXEMPT = pod("mps-daemon", limit=None, mode=None, exempt="namespace kube-system is exempt")
 
-    assert ([] if mps else [A.uid], nobodys) == (list(card.pods), card.unattributed_bytes)
+
+def mps_uses(people: list[Occupant], *clients: int, held: int = 4 * GIB) -> dict[str, PodOnCard]:
+    """
+    Attribute one list of processes that hold so much each, of which some are clients of MPS.
+    """
+    sample = card_sample(0, {item.pid: held for item in people}, mps=clients)
+    return dict(uses([sample], people, [A, B, EXEMPT]).cards[UUID].pods)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        occupant(9, None, None, command=SERVER),
+        occupant(9, None, None, command="renamed"),  # NVML lists it
+        process_of(EXEMPT, 9, command=SERVER),
+    ],
+)
+def test_clients_of_the_nodes_mps_server_are_uncertain(server: Occupant) -> None:
+    """
+    A client of a server that is the operator's is marked, its neighbour without MPS is not.
+    """
+    people = [process_of(A, 1), process_of(B, 2), server]
+    pods = mps_uses(people, 1, 9)
+
+    assert (True, False) == (pods[A.uid].mps, pods[B.uid].mps)
+    assert [4 * GIB, 4 * GIB] == [pods[item.uid].counted_bytes for item in (A, B)]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        process_of(A, 9, command=SERVER),  # in the client's own pod, or merely called so
+        process_of(B, 9, command=SERVER),  # in another tenant's
+        occupant(9, "uid-unknown", container_id("a"), command=SERVER),  # a pod of tomorrow
+        occupant(9, A.uid, container_id("a", "sandbox"), command=SERVER),
+        occupant(9, None, None, command="nvidia-smi"),  # no server at all
+    ],
+)
+def test_a_tenant_makes_nobody_uncertain(server: Occupant) -> None:
+    """
+    A server that is not the operator's leaves every pod with what its processes hold.
+    """
+    pods = mps_uses([process_of(A, 1), process_of(B, 2), server], 1, 2)
+
+    assert [False, False] == [pods[item.uid].mps for item in (A, B)]
+
+
+def test_a_server_is_its_pods_like_its_clients() -> None:
+    """
+    Server and clients of one pod add up, beside whatever server the node has.
+    """
+    people = [process_of(A, 1), process_of(A, 2, command=SERVER)]
+    pods = mps_uses([*people, occupant(9, None, None, command=SERVER)], 1)
+
+    assert (8 * GIB, False) == (pods[A.uid].counted_bytes, pods[A.uid].mps)
+
+
+def test_a_client_does_not_excuse_the_rest_of_its_pod() -> None:
+    """
+    What a pod's other processes hold above its limit is certain, whatever its client holds.
+    """
+    people = [process_of(A, 1), process_of(A, 2), occupant(9, None, None, command=SERVER)]
+
+    assert mps_uses(people, 1, 2)[A.uid].mps
+    assert not mps_uses(people, 1)[A.uid].mps
+    assert mps_uses(people, 1, held=GIB)[A.uid].mps
+
+
+def test_a_process_nobody_could_look_up_is_no_server() -> None:
+    """
+    A client that has ended by the time of the look makes no other one uncertain.
+    """
+    sample = card_sample(0, {1: GIB, 9: GIB}, mps=[1, 9])
+
+    assert not uses([sample], [process_of(A)], [A]).cards[UUID].pods[A.uid].mps
+
+
+def test_a_server_that_ends_makes_its_clients_certain() -> None:
+    """
+    Who is a client is decided anew with each list, and with each change of the pods.
+    """
+    people = [process_of(A), occupant(9, None, None, command=SERVER)]
+    sample = card_sample(0, {1: GIB, 9: 0}, mps=[1])
+    first = uses([sample], people, [])
+    second = uses([sample], [], [A], first)
+    third = uses([card_sample(0, {1: GIB}, mps=[1], at=1)], people, [A], second)
+    last = uses([card_sample(0, {1: GIB}, at=2)], people, [A], second)
+    looks = [look.cards[UUID].pods[A.uid].mps for look in (second, third, last)]
+
+    assert [True, False, False] == looks
 
 
 @pytest.mark.parametrize(("figure", "expected"), [(GIB, 3 * GIB), (5 * GIB, 0), (None, None)])

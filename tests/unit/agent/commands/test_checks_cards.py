@@ -43,7 +43,7 @@ def checked(*cards: CardSample, trouble: str = "") -> list[Finding]:
         (card_sample(0, {}), Level.OK, "Tesla T4, 0 processes"),
         (card_sample(0, {8: 1}), Level.WRONG, "none of which is alive"),
         (card_sample(0, {7: None}), Level.LOOK, "does not say how much"),
-        (card_sample(0, {7: 1}, mps=True), Level.LOOK, "MPS"),
+        (card_sample(0, {7: 1}, mps={7}), Level.LOOK, "MPS"),
         (card_sample(0), Level.WRONG, "cannot be listed"),
         (
             replace(card_sample(0, {7: 1}), trouble=Trouble("it is lost")),

@@ -15,7 +15,7 @@ from agent.model.policy import EvictionPolicy
 from agent.model.use import Observation
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import CARDS, card_sample, pod, process_of, uses
+from tests.support.agent.builders import CARDS, card_sample, occupant, pod, process_of, uses
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY
 
 UUID = CARDS[0].uuid
@@ -27,10 +27,11 @@ def seen(item: PodOnNode, used: int | None = OVER, *, free: int = GIB, **more: A
     Look at a pod and its neighbour twice, so that both are confirmed.
     """
     neighbour = pod("neighbour")
-    people = [process_of(item), process_of(neighbour, 2)]
+    people = [process_of(item), process_of(neighbour, 2), occupant(3, None, None)]
     known = [item, neighbour]
     first = uses([card_sample(0, {1: used, 2: GIB}, at=-1)], people, known)
-    return uses([card_sample(0, {1: used, 2: GIB}, free=free, **more)], people, known, first)
+    held = {1: used, 2: GIB} | ({3: 0} if more else {})
+    return uses([card_sample(0, held, free=free, **more)], people, known, first)
 
 
 def verdict(*, short: bool = False, action: Action = Action.EVICT) -> Verdict:
@@ -100,14 +101,14 @@ def test_shortage_that_the_pod_would_not_cure(free: int, goes: bool) -> None:  #
 
 def test_card_that_cannot_be_read() -> None:
     """
-    Without a recent list of the card, or under MPS clients, nobody goes.
+    Without a recent list of the card, and as a client of the node's MPS server, nobody goes.
     """
     gap = uses([card_sample(0, None)], [], [pod()], seen(pod()))
 
     assert "the card cannot be read" == against(gap)
     assert "the card cannot be read" == against(seen(pod()), now=3.5)
     assert "the card cannot be read" == against(uses([], [], [pod()]))
-    assert "it holds nothing on the card that counts" == against(seen(pod(), mps=True))
+    assert "it holds nothing on the card that counts" == against(seen(pod(), mps={1, 3}))
 
 
 def test_api_server_out_of_reach() -> None:

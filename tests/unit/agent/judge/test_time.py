@@ -25,15 +25,25 @@ def test_over_for_the_hold() -> None:
     assert [Act(30, "a")] == world.run(200)
 
 
-def test_a_new_process_is_counted_from_its_second_list_on() -> None:
+def test_a_new_process_is_counted_from_its_first_list_on() -> None:
     """
-    A pod that grows by a new process goes one second later, since one list proves nothing.
+    A pod that grows by a new process goes no later than one that grows by an old one.
     """
     world = settled()
     world.restart("a")
     world.hold("a", OVER)
 
-    assert [Act(31, "a")] == world.run(200)
+    assert [Act(30, "a")] == world.run(200)
+
+
+def test_a_new_process_each_second() -> None:
+    """
+    A pod that is over its limit by another process in every list goes like any other.
+    """
+    world = settled()
+    world.hold("a", OVER)
+
+    assert [Act(30, "a")] == world.run(200, lambda _: world.restart("a"))
 
 
 def test_over_from_its_start() -> None:
@@ -181,8 +191,8 @@ def test_missing_samples_freeze() -> None:
     def script(second: int) -> None:
         world.unlisted = {0} if 10 <= second < 20 else set()
 
-    # 9 s by second 9; back at 20, confirmed again at 21.
-    assert [Act(42, "a")] == world.run(100, script)
+    # 9 s by second 9; back at 20.
+    assert [Act(41, "a")] == world.run(100, script)
 
 
 def test_unknown_use_never_acts() -> None:
@@ -222,10 +232,20 @@ def test_list_that_is_not_renewed() -> None:
 
 def test_process_replaced_in_the_middle() -> None:
     """
-    A new process is not held against its pod until a second list confirms it.
+    A pod gains nothing by giving its memory to a new process.
     """
     world = violating()
     world.at(20, world.restart, "a")
+
+    assert [Act(30, "a")] == world.run(60)
+
+
+def test_process_replaced_under_its_pid() -> None:
+    """
+    A process that another one's PID fell to is not held against its pod until a second list.
+    """
+    world = violating()
+    world.at(20, world.began.update, {"a": -400.0})
 
     # 20 s by second 20, unconfirmed there; over again from 21 on.
     assert [Act(31, "a")] == world.run(60)
@@ -233,10 +253,10 @@ def test_process_replaced_in_the_middle() -> None:
 
 def test_unconfirmed() -> None:
     """
-    A pod over its limit only by a process of one list says so.
+    A pod over its limit only by a process that another one's PID fell to says so.
     """
     world = settled()
-    world.restart("a")
+    world.began["a"] = -400.0
     world.hold("a", OVER)
     world.run(1)
 
@@ -251,8 +271,8 @@ def test_memory_freed_for_a_moment() -> None:
     world.at(20, world.holds.clear)
     world.at(22, world.hold, "a", OVER)
 
-    # 20 s by second 20, 19 s by 22, unconfirmed there; over again from 23 on.
-    assert [Act(34, "a")] == world.run(60)
+    # 20 s by second 20, 19 s by 22.
+    assert [Act(33, "a")] == world.run(60)
 
 
 def test_mode_lowered_keeps_the_time() -> None:

@@ -57,7 +57,7 @@ def test_who_gave_the_memory_back_is_spared() -> None:
     A pod that is within its limit at the second look is not evicted.
     """
     with running() as node:
-        violated(node).tick(3)
+        violated(node).tick(2)
         looks = len(node.cards.asked)
         node.cards.slow_seconds = 0.01  # the second list is a later one
         node.cards.held = _LettingGo(node, looks + 1)
@@ -226,7 +226,7 @@ def test_a_pod_that_is_gone_is_not_acted_on() -> None:
     A pod that the API server does not know any more at the second look is left alone.
     """
     with running() as node:
-        violated(node).tick(3)
+        violated(node).tick(2)
         full = node.api.known
         known = [full, pods_on_node([pod("good")])]
         node.api.pods = lambda: known.pop(0) if len(known) > 1 else known[0]  # type: ignore[method-assign] # the second look in a tick sees another list

@@ -126,7 +126,9 @@ def headless() -> Iterator[subprocess.Popen[bytes]]:
     """
     A true process whose first thread has ended while another one runs on.
     """
-    program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=[60]).start()"
+    program = (
+        "import ctypes, threading, time; threading.Thread(target=time.sleep, args=[60]).start()"
+    )
     program += "; ctypes.CDLL(None).pthread_exit(None)"
     with subprocess.Popen([sys.executable, "-c", program]) as process:
         stat = Path(f"/proc/{process.pid}/stat")

@@ -46,6 +46,21 @@ class Question(NamedTuple):
     ask: Ask
     subject: str = ""
 
+    @property
+    def in_words(self) -> str:
+        """
+        Name it in a sentence.
+        """
+        match self.ask:
+            case Ask.OPEN:
+                return "to open NVML"
+            case Ask.COUNT:
+                return "how many cards there are"
+            case Ask.LOOK:
+                return f"for the memory of card {self.subject}"
+            case _:
+                return f"for the processes of card {self.subject}"
+
 
 class NvmlFailure(NamedTuple):
     """

@@ -4,6 +4,7 @@ The parent's end: asks the child, replaces it where it must, and always answers.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
@@ -39,11 +40,23 @@ _NOT_CUT: Final = Trouble(
     "or leave the mode"
 )
 _SLOW: Final = Trouble("the driver has not answered yet; it is slow, or busy with another program")
+_KEPT_LISTS: Final = 3
+"""
+How many times the age at which a list is renewed it may reach while the driver is slow with it.
+"""
+_PROBE_PATIENCE: Final = 12
+"""
+For how many looks a child for which nobody waits may take.
+"""
+_PROBE_PAUSE_SECONDS: Final = 30.0
 
 
 class Sampler:
     """
     The real `agent.ports.Cards`.
+
+    Slow is not hung: a list that comes late counts, and one that twice did not come in time is
+    asked of a second child, for which nobody waits, until that one finds it well again.
 
     One thread uses it, one that lives as long as it is needed: the kernel ends the child with the
     thread that started it. `unidentified` names cards that have never said who they are or how much
@@ -61,7 +74,10 @@ class Sampler:
         self._pace = ListPace(
             settings.interval_seconds, settings.list_seconds, settings.moved_bytes
         )
+        self._start = start
         self._session = Session(settings, start, clock)
+        self._probe: Session | None = None
+        self._prompt = True
         self._count: int | None = None
         self._known: dict[str, Card] = {}
         self._lists: dict[str, ListAttempt] = {}
@@ -105,6 +121,7 @@ class Sampler:
         Stop measuring.
         """
         self._session.close()
+        self._end_probe()
 
     def _look(self, until: float) -> dict[int, Looked | Trouble]:
         """
@@ -133,11 +150,13 @@ class Sampler:
         """
         there = {reading.card.uuid: reading for reading in cards if reading.there}
         due = [uuid for uuid in there if uuid in suspects or self._is_due(there[uuid], now)]
-        questions = {uuid: Question(Ask.LIST, uuid) for uuid in due}
-        answers = self._session.ask(list(questions.values()), until) if questions else {}
+        questions = {uuid: Question(Ask.LIST, uuid) for uuid in sorted(due, key=self._asked_at)}
+        answers = self._ask_for_lists(list(questions.values()), until)
         renewed = {}
         for uuid, question in questions.items():
             answer = answers.get(question)
+            if answer is None and self._may_wait(uuid, now):
+                continue
             result = (
                 answer if isinstance(answer, Listed | NvmlFailure) else self._why(question, None)
             )
@@ -145,6 +164,61 @@ class Sampler:
             renewed[uuid] = list_attempt(result, there[uuid].memory, now, last)
         kept = {uuid: item for uuid, item in self._lists.items() if uuid in there}
         self._lists = kept | renewed
+
+    def _ask_for_lists(self, questions: list[Question], until: float) -> dict[Question, Answer]:
+        """
+        Ask in one go, and one by one after a sample in which not all came: the next look would have
+        to wait for all that stands open.
+        """
+        usual = [item for item in questions if not self._session.avoided(item)]
+        answers: dict[Question, Answer] = {}
+        for batch in [usual] if self._prompt else [[item] for item in usual]:
+            if batch and self._clock() < until:
+                answers |= self._session.ask(batch, until)
+        self._prompt = all(item in answers for item in usual)
+        avoided = [item for item in questions if item not in usual]
+        return answers | (self._ask_apart(avoided) if avoided else {})
+
+    def _ask_apart(self, questions: list[Question]) -> dict[Question, Answer]:
+        """
+        Return what the second child has to say by now of lists that have ended the first one.
+        """
+        now = self._clock()
+        if self._probe is None:
+            usual = self._settings
+            patient = replace(
+                usual,
+                deadline_seconds=_PROBE_PATIENCE * usual.deadline_seconds,
+                restart_limit_seconds=min(usual.restart_limit_seconds, _PROBE_PAUSE_SECONDS),
+            )
+            self._probe = Session(patient, self._start, self._clock)
+        answers = self._probe.ask(questions, now) if self._probe.ready(now) else {}
+        for question in questions:
+            self._probe.forgive(question)
+            answer = answers.get(question)
+            if isinstance(answer, Listed) and now - answer.at < self._settings.deadline_seconds:
+                self._session.forgive(question)
+        if not any(self._session.avoided(item) for item in questions):
+            self._end_probe()
+        return answers
+
+    def _end_probe(self) -> None:
+        if self._probe is not None:
+            self._probe.close()
+            self._probe = None
+
+    def _may_wait(self, uuid: str, now: float) -> bool:
+        """
+        Return whether a card may keep its list for now, since the driver is only slow with it.
+        """
+        last = self._lists.get(uuid)
+        if last is None or last.processes is None or self._session.trouble:
+            return False
+        return now - last.processes.listed_at <= _KEPT_LISTS * self._settings.list_seconds
+
+    def _asked_at(self, uuid: str) -> float:
+        last = self._lists.get(uuid)
+        return 0.0 if last is None else last.asked_at
 
     def _is_due(self, reading: CardReading, now: float) -> bool:
         used = None if reading.memory is None else reading.memory.used_bytes

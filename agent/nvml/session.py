@@ -37,6 +37,7 @@ Children within the kernel that even SIGKILL does not end; further ones would on
 
 _OPEN: Final = Question(Ask.OPEN)
 _FOR_ALL: Final = frozenset({Ask.OPEN, Ask.COUNT})
+_TOLERATED_HARM: Final = 2
 _OPENING: Final = Trouble(
     "NVML is being opened, which wakes every card up; turn the driver's persistence mode on if "
     "that takes long"
@@ -60,10 +61,11 @@ class Session:
     """
     The current child, its open questions, and what earlier children died of.
 
-    A question that stands open for half of a sample's time is taken to hang and its child killed.
-    After a first failure the next one starts at once, then after growing pauses. A question that
-    harms two children in a row is left out for a while, so that one wedged card does not take the
-    figures of the others along. `trouble` says why there is no child to ask.
+    A question that stands open for half of a sample's time, a list for all of it, is taken to hang
+    and its child killed. After a first failure the next one starts at once, then after growing
+    pauses. A question that harms two children in a row is left out for a while, so that one wedged
+    card does not take the figures of the others along; a list until somebody else has had it
+    answered and forgives it. `trouble` says why there is no child to ask.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Session:
         self._stuck: list[Channel] = []
         self._open: dict[int, Question] = {}
         self._harm: dict[Question, _Harm] = {}
+        self._late: dict[Question, Answer] = {}
         self._number = 0
         self._progress_at = 0.0
         self._ready_at: float | None = None
@@ -100,16 +103,30 @@ class Session:
 
     def ask(self, questions: Collection[Question], until: float) -> dict[Question, Answer]:
         """
-        Ask what is not open already, and return what was answered in time.
+        Ask what is not open already, and return what was answered in time. A list that nobody
+        waited for any more when it came is an answer all the same.
 
         The rest is avoided, still open, or lost with its child.
         """
+        late = {item: self._late.pop(item) for item in questions if item in self._late}
         if self._ready_at is None:
-            return {}
-        wanted = [item for item in questions if not self.avoided(item)]
+            return late
+        wanted = [item for item in questions if item not in late and not self.avoided(item)]
         asked = frozenset(self._open.values())
         self._send([item for item in wanted if item not in asked])
-        return self._await(wanted, until)
+        answers = self._await(wanted, until)
+        self._late |= {
+            item: answer
+            for item, answer in answers.items()
+            if item.ask is Ask.LIST and item not in questions
+        }
+        return answers | late
+
+    def forgive(self, question: Question) -> None:
+        """
+        Ask again what was left out.
+        """
+        self._harm.pop(question, None)
 
     def avoided(self, question: Question) -> Trouble:
         """
@@ -119,9 +136,12 @@ class Session:
         harm = self._harm.get(question)
         if harm is None or harm.until <= self._clock():
             return NO_TROUBLE
+        how = f"left alone for {harm.pause:.0f} s"
+        if harm.until == math.inf:
+            how = "left alone here and asked for apart"
         return Trouble(
-            f"asking for it has ended {harm.strikes} NVML processes in a row, so it is left alone "
-            f"for {harm.pause:.0f} s; {_LOOK}"
+            f"asking for it has ended {harm.strikes} NVML processes in a row, "
+            f"so it is {how}; {_LOOK}"
         )
 
     def close(self) -> None:
@@ -213,8 +233,11 @@ class Session:
 
     @property
     def _patience(self) -> float:
-        opening = self._ready_at is None
-        return self._settings.start_seconds if opening else self._settings.deadline_seconds / 2
+        if self._ready_at is None:
+            return self._settings.start_seconds
+        first = next(iter(self._open.values()), None)
+        listing = first is not None and first.ask is Ask.LIST
+        return self._settings.deadline_seconds / (1 if listing else 2)
 
     def _judge_silence(self) -> None:
         """
@@ -222,7 +245,7 @@ class Session:
         """
         patience = self._patience
         if self._clock() >= self._progress_at + patience:
-            asked = _in_words(next(iter(self._open.values())))
+            asked = next(iter(self._open.values())).in_words
             text = f"asked {asked}, the driver gave no answer for {patience:.1f} s; {_LOOK}"
             self._lose(Trouble(text))
         elif self._ready_at is None:
@@ -238,6 +261,8 @@ class Session:
             strikes = 1 + (self._harm[culprit].strikes if culprit in self._harm else 0)
             limits = self._settings.avoid_seconds, self._settings.avoid_limit_seconds
             pause = _pause(strikes, *limits)
+            if culprit.ask is Ask.LIST and strikes >= _TOLERATED_HARM:
+                pause = math.inf
             self._harm[culprit] = _Harm(strikes, pause, now + pause)
         if channel is not None and not channel.kill():
             self._stuck.append(channel)
@@ -260,21 +285,6 @@ class Session:
         self._channel = None
         self._ready_at = None
         self._open.clear()
-
-
-def _in_words(question: Question) -> str:
-    """
-    Name a question in a sentence.
-    """
-    match question.ask:
-        case Ask.OPEN:
-            return "to open NVML"
-        case Ask.COUNT:
-            return "how many cards there are"
-        case Ask.LOOK:
-            return f"for the memory of card {question.subject}"
-        case _:
-            return f"for the processes of card {question.subject}"
 
 
 def _pause(failures: int, first_seconds: float, limit_seconds: float) -> float:

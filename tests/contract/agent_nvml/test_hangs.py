@@ -4,6 +4,7 @@ Calls that are slow, never return or take the process down.
 
 import time
 
+from agent.model.sample import CardSample
 from agent.nvml.sampler import Sampler
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
@@ -12,6 +13,7 @@ from tests.contract.agent_nvml.machine import (
     COMPUTE,
     MEMORY,
     NOBODY,
+    RECOVERY_SECONDS,
     Start,
     cards,
     held,
@@ -113,6 +115,71 @@ def test_slow_lists_are_waited_for(sampler: Sampler, machine: State) -> None:
 
     assert {0: 100} == held(cards(sampler)[0])
     assert 0 == sampler.restarts
+
+
+def test_a_list_may_take_most_of_a_sample(start: Start, machine: State) -> None:
+    """
+    A list that takes more than half of a sample's time is waited for, and ends no child.
+    """
+    sampler = start(deadline_seconds=DEADLINE_SECONDS)
+    recovered(sampler)
+    put(machine, "0", 100)
+    machine.faults.add(Fault.delay(0.6 * DEADLINE_SECONDS, COMPUTE, 0))
+
+    assert [{0: 100}] * 2 == [held(cards(sampler)[0]) for _ in range(2)]
+    assert 0 == sampler.restarts
+
+
+def test_lists_that_are_slow_on_all_cards_hide_none(start: Start, machine: State) -> None:
+    """
+    Where only some of the lists fit into a sample, memory is read in each, and each card's turn
+    comes.
+    """
+    sampler = start(deadline_seconds=DEADLINE_SECONDS)
+    recovered(sampler)
+    for card in range(3):
+        put(machine, f"{card}", 100)
+    machine.faults.add(Fault.delay(0.6 * DEADLINE_SECONDS, COMPUTE))
+    looks = [cards(sampler) for _ in range(5)]
+
+    assert None not in [used(card) for look in looks[2:] for card in look]
+    assert [{0: 100}] * 3 == [held(card) for card in looks[-1]]
+    assert 0 == sampler.restarts
+
+
+def test_a_list_that_takes_longer_than_a_sample_is_a_list(start: Start, machine: State) -> None:
+    """
+    A list for which two children have died comes late by a third one, while the other cards are
+    read as ever; once it is fast again, it comes in time again.
+    """
+    sampler = start(deadline_seconds=1.0)
+    recovered(sampler)
+    put(machine, "0", 100)
+    put(machine, "1", 100)
+    slow = machine.faults.add(Fault.delay(1.5, COMPUTE, 0))
+    seen = _until(sampler, {0: 100})
+    machine.faults.remove(slow)
+    put(machine, "0", 300)
+    _until(sampler, {0: 400})  # what a process holds twice adds up here
+    restarts = sampler.restarts
+    well = cards(sampler)
+
+    assert {0: 100} == held(seen[1])
+    assert ["", ""] == [card.trouble.text for card in well[:2]]
+    assert restarts <= 3
+
+
+def _until(sampler: Sampler, expected: dict[int, int | None]) -> tuple[CardSample, ...]:
+    """
+    Sample, with a suspect, until its list is this one.
+    """
+    end = time.monotonic() + RECOVERY_SECONDS
+    look = cards(sampler)
+    while held(look[0]) != expected:
+        assert time.monotonic() < end, look
+        time.sleep(0.05)
+        look = cards(sampler, look[0].card.uuid)
+    return look
 
 
 def test_what_does_not_fit_into_one_sample_comes_with_the_next(

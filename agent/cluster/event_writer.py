@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from agent.cluster.settings import COMPONENT
-from agent.events import EventCreate
+from agent.events import EventCreate, is_urgent
 from kube import (
     ConflictError,
     ForbiddenError,
@@ -104,12 +104,17 @@ def event_patch(notice: Notice, count: int, now: str) -> JsonObject:
 
 class EventWriter:
     """
-    Writes Events; those that find no place or no answer are dropped and counted.
+    Writes Events, evictions first; those that find no place or no answer are dropped and counted.
+
+    A namespace that forbids Events, as one with a quota does, is not given time again for a while:
+    all others would wait for it.
     """
 
     def __init__(self, settings: ClusterSettings) -> None:
         self._settings = settings
         self._queue: deque[EventCreate | EventPatch] = deque()
+        self._urgent: deque[EventCreate | EventPatch] = deque()
+        self._forbidding: OrderedDict[str, float] = OrderedDict()
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._stop_by = 0.0
@@ -139,8 +144,9 @@ class EventWriter:
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         with self._changed:
             for item in writes:
-                if len(self._queue) < self._settings.queued_events:
-                    self._queue.append(item)
+                waiting = self._urgent if is_urgent(item.notice) else self._queue
+                if len(waiting) < self._settings.queued_events:
+                    waiting.append(item)
                 else:
                     self.dropped += 1
             self._changed.notify_all()
@@ -151,10 +157,11 @@ class EventWriter:
 
     def _next(self) -> EventCreate | EventPatch | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._stop.is_set())
-            if not self._queue or (self._stop.is_set() and time.monotonic() > self._stop_by):
+            self._changed.wait_for(lambda: self._urgent or self._queue or self._stop.is_set())
+            waiting = self._urgent or self._queue
+            if not waiting or (self._stop.is_set() and time.monotonic() > self._stop_by):
                 return None
-            return self._queue.popleft()
+            return waiting.popleft()
 
     def _try(self, client: Client, item: EventCreate | EventPatch) -> None:
         """
@@ -162,7 +169,7 @@ class EventWriter:
         """
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         unique = uuid4().hex[:16]
-        forbidden_until = time.monotonic() + self._settings.forbidden_seconds
+        forbidden_until = time.monotonic() + self._patience(item.notice)
         for attempt in range(1, self._settings.event_attempts + 1):
             try:
                 self._write(client, item, unique, now)
@@ -177,7 +184,19 @@ class EventWriter:
                 return
         self._give_up(item, last)
 
+    def _patience(self, notice: Notice) -> float:
+        """
+        Return for how long an Event is tried that is forbidden.
+        """
+        known_until = self._forbidding.get(notice.regarding.namespace, 0.0)
+        return 0.0 if time.monotonic() < known_until else self._settings.forbidden_seconds
+
     def _give_up(self, item: EventCreate | EventPatch, error: KubeError) -> None:
+        if isinstance(error, ForbiddenError):
+            until = time.monotonic() + self._settings.forbidding_seconds
+            self._forbidding[item.notice.regarding.namespace] = until
+            while len(self._forbidding) > self._settings.queued_events:
+                self._forbidding.popitem(last=False)
         if isinstance(error, _PASSING):
             self.dropped += 1
             _log.warning("an Event %s is dropped: %s", item.notice.reason, error)

@@ -73,7 +73,7 @@ class ClusterSettings:
 
     queued_events: int = 256
     """
-    Events that wait for the API server; more are dropped.
+    Events that wait for the API server, and as many evictions; more are dropped.
     """
 
     remembered_events: int = 1024
@@ -90,6 +90,11 @@ class ClusterSettings:
     """
     How long an Event is tried that is forbidden: an API server that starts forbids everything until
     it has read its rules, but a namespace's quota forbids for long, and other Events wait.
+    """
+
+    forbidding_seconds: float = 60.0
+    """
+    How long a namespace that has forbidden an Event is not tried again for more than once.
     """
 
     close_seconds: float = 2.0

@@ -11,6 +11,7 @@ from agent.events.episodes import (
     Notice,
     Regarding,
     damped,
+    is_urgent,
 )
 from agent.events.notices import (
     NOTHING_ANNOUNCED,
@@ -30,6 +31,7 @@ __all__ = [
     "Notice",
     "Regarding",
     "damped",
+    "is_urgent",
     "new_notices",
     "notices",
     "notices_of_act",

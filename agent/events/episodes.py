@@ -4,6 +4,9 @@ then a count every five minutes while it lasts.
 
 Kubernetes' own recorders damp in the client, and Python has none. What is kept is small, bounded
 and a value: damping is a function of what was said before, what is to say now, and the time.
+
+Each namespace has an allowance of its own, so that who gives cause for many words silences nobody
+else. Evictions are told in any case; their number has limits of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gpufence import names
 from gpufence.settings import setting
 from gpufence.text import printable
 
@@ -62,11 +66,14 @@ class Damping:
             least=1,
         ),
     )
-    # A node's pods and their owners, most of them.
+    # The pods of one namespace and their owners, most of them.
     burst: int = field(
         default=50,
         metadata=setting(
-            "GPUFENCE_EVENT_BURST", "new Events that may be written at once", least=1, most=10_000
+            "GPUFENCE_EVENT_BURST",
+            "new Events of one namespace that may be written at once; evictions do not count",
+            least=1,
+            most=10_000,
         ),
     )
     # More are dropped, not queued.
@@ -74,7 +81,7 @@ class Damping:
         default=5.0,
         metadata=setting(
             "GPUFENCE_EVENT_REFILL_SECONDS",
-            "one more new Event may be written after so long",
+            "one more new Event of a namespace may be written after so long",
             least=0.01,
         ),
     )
@@ -95,14 +102,13 @@ class Episode:
 @dataclass(frozen=True, slots=True)
 class Episodes:
     """
-    All running episodes, the next serial, and how many new Events may be written.
-
-    `allowance` is None before the first notice: then the whole burst is there.
+    All running episodes, the next serial, and how many new Events may be written for each
+    namespace; one that is not named has its whole burst.
     """
 
     running: Mapping[EpisodeKey, Episode] = field(default_factory=dict)
     next_serial: int = 1
-    allowance: float | None = None
+    allowances: Mapping[str, float] = field(default_factory=dict)
     at: float = 0.0
     dropped: int = 0
 
@@ -174,7 +180,7 @@ def damped(
         if now - item.seen_at < damping.repeat_seconds
     }
     serial, dropped = episodes.next_serial, episodes.dropped
-    allowance = _refilled(episodes, now, damping)
+    allowances = _refilled(episodes, now, damping)
     writes: list[EventCreate | EventPatch] = []
     for notice in notices:
         key = _key(notice)
@@ -182,14 +188,20 @@ def damped(
         if episode is not None:
             running[key], patch = _continued(episode, notice, now, damping)
             writes += patch
-        elif allowance >= 1.0:
-            allowance -= 1.0
+        elif _is_allowed(notice, allowances, damping):
             running[key] = Episode(serial, 1, now, now)
             writes.append(EventCreate(serial, notice))
             serial += 1
         else:
             dropped += 1
-    return tuple(writes), Episodes(running, serial, allowance, now, dropped)
+    return tuple(writes), Episodes(running, serial, allowances, now, dropped)
+
+
+def is_urgent(notice: Notice) -> bool:
+    """
+    Return whether a notice may wait for no other: that a pod was evicted.
+    """
+    return notice.reason == names.EVICTED
 
 
 def _continued(
@@ -201,11 +213,27 @@ def _continued(
     return Episode(episode.serial, count, now, now), [EventPatch(episode.serial, count, notice)]
 
 
-def _refilled(episodes: Episodes, now: float, damping: Damping) -> float:
-    if episodes.allowance is None:
-        return float(damping.burst)
+def _refilled(episodes: Episodes, now: float, damping: Damping) -> dict[str, float]:
+    """
+    Return what is left to those that have not got all of it back.
+    """
     gained = max(now - episodes.at, 0.0) / damping.refill_seconds
-    return min(episodes.allowance + gained, float(damping.burst))
+    refilled = ((name, left + gained) for name, left in episodes.allowances.items())
+    return {name: left for name, left in refilled if left < damping.burst}
+
+
+def _is_allowed(notice: Notice, allowances: dict[str, float], damping: Damping) -> bool:
+    """
+    Take one new Event off its namespace's allowance, if there is any left.
+    """
+    if is_urgent(notice):
+        return True
+    namespace = notice.regarding.namespace
+    left = allowances.get(namespace, float(damping.burst))
+    if left < 1.0:
+        return False
+    allowances[namespace] = left - 1.0
+    return True
 
 
 def _key(notice: Notice) -> EpisodeKey:

@@ -12,6 +12,7 @@ from agent.events import (
     Regarding,
     damped,
 )
+from gpufence import names
 
 POD = Regarding("v1", "Pod", "team-a", "a", "uid-a")
 DAMPING = Damping(repeat_seconds=300, burst=2, refill_seconds=5)
@@ -88,7 +89,7 @@ def test_allowance_is_bounded() -> None:
     _, episodes = damped(NO_EPISODES, [notice()], 0, DAMPING)
     _, episodes = damped(episodes, [], 100_000, DAMPING)
 
-    assert 2.0 == episodes.allowance
+    assert {} == episodes.allowances
     assert {} == episodes.running
 
 
@@ -99,4 +100,30 @@ def test_clock_that_does_not_move() -> None:
     _, episodes = damped(NO_EPISODES, [notice()], 10, DAMPING)
     _, episodes = damped(episodes, [], 5, DAMPING)
 
-    assert 1.0 == episodes.allowance
+    assert {"team-a": 1.0} == episodes.allowances
+
+
+def test_many_notices_of_one_namespace_hide_nobodys() -> None:
+    """
+    A namespace without any allowance left leaves the others theirs, and the node its own.
+    """
+    lasting = [notice(f"Reason{number}") for number in range(400)]
+    other = Notice("Reason", Regarding("v1", "Pod", "team-b", "b", "uid-b"), "said")
+    node = Notice("Reason", Regarding("v1", "Node", "", "n1", "n1"), "said")
+    writes, episodes = damped(NO_EPISODES, [*lasting, other, node], 0, DAMPING)
+
+    assert [*lasting[:2], other, node] == [item.notice for item in writes]
+    assert 398 == episodes.dropped
+
+
+def test_evictions_are_told_whatever_else_there_was_to_say() -> None:
+    """
+    An eviction is written though its namespace has no allowance left, and takes none away.
+    """
+    lasting = [notice(f"Reason{number}") for number in range(400)]
+    evicted = [notice(names.EVICTED, topic=f"{number}") for number in range(9)]
+    writes, _ = damped(NO_EPISODES, [*evicted, *lasting], 0, DAMPING)
+    later, _ = damped(NO_EPISODES, [*lasting, *evicted], 0, DAMPING)
+
+    assert [*evicted, *lasting[:2]] == [item.notice for item in writes]
+    assert [*lasting[:2], *evicted] == [item.notice for item in later]

@@ -160,25 +160,26 @@ def _in_cluster(settings: ClientSettings, host: str) -> Access:
 def _from_kubeconfig(settings: ClientSettings, paths: str) -> Access:
     try:
         # Programs in a pod never come here: any part of that client costs 20 MiB and 0.2 s.
-        from kube.kubeconfig import read_kubeconfig  # noqa: PLC0415 (see above)
+        from kube.kubeconfig import opened_kubeconfig  # noqa: PLC0415 (see above)
     except ImportError as error:
         raise AccessError(
             f"kubeconfig {paths} cannot be read by a program without the package `kubernetes`, "
             "which our images leave out: in a pod, leave KUBECONFIG unset and use its account"
         ) from error
-    found = read_kubeconfig(paths, settings.context)
-    certificates = Certificates(
-        ca_file=found.ca_file,
-        client_file=found.client_file,
-        client_key_file=found.client_key_file,
-        verify=found.verify,
-        strict=settings.strict_certificates,
-    )
+    with opened_kubeconfig(paths, settings.context) as found:
+        certificates = Certificates(
+            ca_file=found.ca_file,
+            client_file=found.client_file,
+            client_key_file=found.client_key_file,
+            verify=found.verify,
+            strict=settings.strict_certificates,
+        )
+        trust = Trust(certificates) if found.server.startswith("https://") else None
     token_file = found.token_file
     return Access(
         server=found.server,
         credentials=_credentials(settings, token_file) if token_file else found.credentials,
-        trust=Trust(certificates) if found.server.startswith("https://") else None,
+        trust=trust,
         server_name=found.server_name,
         proxy=found.proxy or choose_proxy(found.server, settings.proxies),
         headers=found.headers,

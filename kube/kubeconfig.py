@@ -2,11 +2,17 @@
 Read a kubeconfig through the Kubernetes client: its exec plugins and OIDC logins are its business.
 
 The sole importer of `kubernetes`, and itself imported only where there is a kubeconfig.
+
+That package writes embedded keys into temporary files and removes them when a program ends well.
+Here they are removed as soon as they have been read, since programs are killed, too.
 """
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +24,12 @@ from kube.credentials import CommandedToken, Credentials, NoCredentials
 from kube.errors import AccessError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kube.replies import JsonObject
 
 _CLIENT: Any = kube_config  # without types; the values taken from it are checked at once, below
+_FILES = threading.RLock()  # held while there are files of embedded keys
 _UNSUPPORTED_USER_FIELDS = ("as-groups", "as-uid", "as-user-extra")
 _RENEWING_AUTH_PROVIDERS = frozenset({"gcp", "oidc"})
 
@@ -30,7 +37,7 @@ _RENEWING_AUTH_PROVIDERS = frozenset({"gcp", "oidc"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubeconfig:
     """
-    One context of a kubeconfig, with embedded certificates already in files.
+    One context of a kubeconfig, with embedded certificates in files.
     """
 
     server: str
@@ -46,12 +53,28 @@ class Kubeconfig:
     namespace: str
 
 
-def read_kubeconfig(paths: str, context: str | None) -> Kubeconfig:
+@contextmanager
+def opened_kubeconfig(paths: str, context: str | None) -> Iterator[Kubeconfig]:
     """
-    Read one context, by default the current one, of a file or of several joined by colons.
+    Read one context, by default the current one, of a file or of several joined by colons. Files of
+    embedded certificates last as long as the block.
 
     Raises AccessError that names the file, what is missing in it and what could be chosen instead.
     """
+    with _temporary_files():
+        yield _read(paths, context)
+
+
+@contextmanager
+def _temporary_files() -> Iterator[None]:
+    with _FILES:
+        try:
+            yield
+        finally:
+            _CLIENT._cleanup_temp_files()  # noqa: SLF001 (its own way, at a better time)
+
+
+def _read(paths: str, context: str | None) -> Kubeconfig:
     loaded = _load(paths, context)
     configuration = loaded.configuration
     return Kubeconfig(
@@ -180,10 +203,19 @@ def _credentials(paths: str, context: str | None, loaded: _Loaded) -> Credential
     first = [loaded]
 
     def load() -> Callable[[], str | None]:
-        current = first.pop() if first else _load(paths, context)
-        return current.authorization
+        return partial(_renewed, first.pop() if first else _anew(paths, context))
 
     return CommandedToken(load)
+
+
+def _anew(paths: str, context: str | None) -> _Loaded:
+    with _temporary_files():
+        return _load(paths, context)
+
+
+def _renewed(loaded: _Loaded) -> str | None:
+    with _temporary_files():  # an exec plugin may answer with a certificate beside its token
+        return loaded.authorization()
 
 
 def _require_certificate(paths: str, loaded: _Loaded) -> None:

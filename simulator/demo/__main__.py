@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m simulator demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     arguments = parser.parse_args(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # whatever ends it, nothing is left behind
+        signal.signal(number, signal.default_int_handler)
     try:
         with built(Progress(sys.stdout)) as stage:
             say = Narrator(sys.stdout, stage.plane)

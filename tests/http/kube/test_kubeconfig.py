@@ -5,6 +5,10 @@ Kubeconfigs as people have them, used against a real TLS server.
 import base64
 import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +25,12 @@ from tests.support.authority import Authority
 LIST = f"GET {PODS}"
 SECRET = "very-secret"
 CA = {"certificate-authority": "ca.crt"}
+KILLED = """
+import os, signal, sys, kube
+settings = kube.ClientSettings(kubeconfig=sys.argv[1])
+print(len(kube.connect(settings).list(sys.argv[2]).items), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 @pytest.fixture
@@ -195,6 +205,34 @@ def test_a_key_of_another_certificate_is_named(tmp_path: Path, authority: Author
 
         with pytest.raises(AccessError, match="must be PEM and belong together"):
             client_from(path)
+
+
+def test_a_program_that_is_killed_leaves_no_key_behind(
+    tmp_path: Path, authority: Authority, secure: ApiServer
+) -> None:
+    """
+    Embedded keys are in no file by the time a program speaks with the server.
+    """
+    certificate, key = authority.client_pem("alice")
+    path = kubeconfig(
+        tmp_path,
+        secure,
+        user={
+            "exec": plugin("x"),
+            "client-certificate-data": encoded(certificate),
+            "client-key-data": encoded(key),
+        },
+        cluster={"certificate-authority-data": encoded(authority.pem)},
+    )
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    command = [sys.executable, "-c", KILLED, str(path), PODS]
+    done = subprocess.run(
+        command, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, check=False
+    )
+
+    assert (-signal.SIGKILL, b"0\n") == (done.returncode, done.stdout), done.stderr
+    assert [] == list(folder.iterdir())
 
 
 def test_tls_server_name_replaces_the_hosts(tmp_path: Path, authority: Authority) -> None:

@@ -2,8 +2,10 @@
 The demo, as somebody runs it who has just cloned the project.
 """
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,28 @@ def test_the_story_happens_as_it_is_told() -> None:
     assert "GPUMemoryEvicted" in done.stdout
     assert "the neighbour never noticed" in done.stdout
     assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("full_control_plane")
+def test_a_demo_that_is_told_to_end_leaves_nothing() -> None:
+    """
+    SIGTERM ends a demo that was to be kept, with its processes and its folders.
+    """
+    with tempfile.TemporaryDirectory(prefix="gf-") as folder:  # a short name, for sockets
+        environment = {**os.environ, "TMPDIR": folder}
+        with subprocess.Popen(
+            [*COMMAND, "--keep"], stdout=subprocess.PIPE, env=environment, text=True
+        ) as demo:
+            assert demo.stdout is not None
+            assert any("Yours now" in line for line in demo.stdout)
+            demo.terminate()
+            rest = demo.stdout.read()
+        left = [path.name for path in Path(folder).iterdir()]
+
+    assert 0 == demo.returncode, rest
+    assert [] == left
+    assert [] == [process for process in _processes() if folder in process]
 
 
 def test_the_demo_explains_itself() -> None:

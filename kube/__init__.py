@@ -25,9 +25,10 @@ from kube.errors import (
     ThrottledError,
     UnreachableError,
 )
+from kube.lists import Listing, as_is, collect
 from kube.paths import core, group
 from kube.reflector import Handler, Reflector, ReflectorState
-from kube.replies import JsonObject, Listing, as_is, collect
+from kube.replies import JsonObject
 from kube.watch import ChangeType, Source, WatchSettings
 
 __all__ = [

@@ -6,25 +6,29 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from kube.access import find_access
 from kube.errors import BadReplyError
-from kube.replies import PAGE_SIZE, Listing, RawReply, as_is, collect, read_reply
+from kube.lists import PAGE_SIZE, Listing, as_is, collect_pages, read_page
+from kube.replies import RawReply, read_reply
 from kube.transport import Patience, Request, Stream, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from kube.access import Access, ClientSettings
+    from kube.lists import Page
     from kube.replies import JsonObject
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _LONGEST_REFUSAL_BYTES = 2**20
 
@@ -163,9 +167,20 @@ class Client:
         self, path: str, query: Query | None = None, *, page_size: int = PAGE_SIZE
     ) -> Listing[JsonObject]:
         """
-        List a whole collection, page by page; `kube.collect` projects the objects on the way.
+        List a whole collection, page by page.
         """
-        return collect(self.get, path, as_is, query, page_size)
+        return collect_pages(lambda asked: self.page(path, as_is, asked), path, query, page_size)
+
+    def page(self, path: str, keep: Callable[[JsonObject], T], query: Query) -> Page[T]:
+        """
+        Read one answer to a list, keeping of each object what `keep` returns as soon as it is
+        there. It may take as long as bytes come.
+
+        Raises the same errors as `get` where the server refuses or what comes is no list.
+        """
+        silence = self._settings.reply_timeout_seconds
+        with closing(self.stream(path, query, silence_seconds=silence)) as stream:
+            return read_page(f"GET {path}", stream.chunks(), keep)
 
     def stream(self, path: str, query: Query, *, silence_seconds: float) -> Stream:
         """

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar, cast
 
 from gpufence.backoff import Backoff
 from kube.errors import BadReplyError, GoneError, ServerError, SilenceError, UnreachableError
-from kube.replies import collect, status_error
+from kube.lists import collect_pages
+from kube.replies import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -64,9 +65,8 @@ class Source(Generic[T]):
     A collection to follow, and what to remember of each object.
 
     `keep` sees every object once, right after it is read, and what it leaves out is never held.
-    Pages bound the memory of a list: 5,000 nodes of 14 KB cost 11 MiB at 100 a page, 48 at 500.
     With `from_cache` the first list comes from the API server's memory, unpaged: cheap for the
-    server when every node of a cluster asks at once, and right for collections that are small.
+    server when every node of a cluster asks at once.
     """
 
     path: str
@@ -148,7 +148,13 @@ class Feed(Generic[T]):
             raise UnreachableError(f"{request}: the watch ended in the middle of a line")
 
     def _collect(self, query: Mapping[str, str | int], page_size: int) -> list[T]:
-        listing = collect(self._client.get, self._source.path, self._source.keep, query, page_size)
+        source = self._source
+        listing = collect_pages(
+            lambda asked: self._client.page(source.path, source.keep, asked),
+            source.path,
+            query,
+            page_size,
+        )
         self.version = self._newest_seen = listing.resource_version
         return listing.items
 
@@ -219,7 +225,8 @@ class LineCutter:
         *whole, last = chunk.split(b"\n")
         lines = []
         for part in whole:
-            lines.append(bytes(self._rest + part))
+            self._rest += part
+            lines.append(bytes(self._rest))
             self._rest.clear()
         self._rest += last
         if max(map(len, [*lines, self._rest])) > self._limit_bytes:

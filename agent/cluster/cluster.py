@@ -183,4 +183,4 @@ def find_identity(client: Client, settings: ClusterSettings) -> tuple[Identity, 
 
 def _list_pods(client: Client, settings: ClusterSettings) -> None:
     query: dict[str, str | int] = {"fieldSelector": f"spec.nodeName={settings.node}", "limit": 1}
-    client.get(core("pods"), query, timeout_seconds=settings.request_seconds)
+    client.page(core("pods"), lambda _: None, query)

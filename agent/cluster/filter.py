@@ -2,15 +2,17 @@
 PURE. What is remembered of each object that is watched: little, so that memory stays flat.
 
 Only the shape is trusted here that every API server gives; annotations are read elsewhere, and what
-is unreadable in them is kept as it is.
+is unreadable in them is kept as it is. What a tenant can make long or many has a bound, far above
+what makes sense: beyond it a text is kept as one that nobody can read.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpufence import names
-from gpufence.dialects import ANNOTATION_KEYS, NODE_RESOURCES, PREFIXES
+from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,10 +23,22 @@ Named: TypeAlias = "tuple[str, JsonObject]"
 
 _FORGOTTEN: Final = frozenset({names.SITECUSTOMIZE, names.SUMMARY, names.WARNINGS})
 _FOREIGN: Final = frozenset({*ANNOTATION_KEYS, names.MIRROR})
+_FIRST: Final = frozenset({*names.USER_KEYS, *names.WRITTEN_KEYS, *_FOREIGN})
 _SHARING: Final = frozenset(
     {names.GKE_CLIENTS, names.GKE_SHARING, names.GFD_REPLICAS, names.GFD_SHARING}
 )
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
+
+MOST_CONTAINERS: Final = 512
+MOST_RESOURCES: Final = 64
+MOST_LABELS: Final = 64
+MOST_ANNOTATIONS: Final = 1024
+MOST_CHARACTERS: Final = 2**15
+"""
+Of one pod: its containers of each kind, what each of them asks for, and its own words altogether.
+"""
+UNREADABLE: Final = "..."
 
 
 class NamespaceTexts(NamedTuple):
@@ -48,8 +62,9 @@ def filter_pod(pod: JsonObject) -> Named:
     metadata, spec, status = (_part(pod, key) for key in ("metadata", "spec", "status"))
     kept = {
         "metadata": {
-            **_some(metadata, "uid", "namespace", "name", "labels", "deletionTimestamp"),
-            "annotations": dict(_of_pod(_part(metadata, "annotations"))),
+            **_some(metadata, "uid", "namespace", "name", "deletionTimestamp"),
+            "labels": dict(islice(_part(metadata, "labels").items(), MOST_LABELS)),
+            "annotations": _bounded(dict(_of_pod(_part(metadata, "annotations")))),
             "ownerReferences": [
                 _some(item, "apiVersion", "kind", "name", "uid", "controller")
                 for item in metadata.get("ownerReferences") or []
@@ -59,14 +74,20 @@ def filter_pod(pod: JsonObject) -> Named:
         "spec": {
             **_some(spec, "nodeName", "terminationGracePeriodSeconds"),
             "nodeSelector": _sharing(_part(spec, "nodeSelector")),
-            "containers": [_container(item) for item in spec.get("containers") or []],
-            "initContainers": [_container(item) for item in spec.get("initContainers") or []],
-            "resourceClaims": [{} for _ in spec.get("resourceClaims") or []],
+            "containers": _containers(spec, "containers"),
+            "initContainers": _containers(spec, "initContainers"),
+            "resourceClaims": [{} for _ in (spec.get("resourceClaims") or [])[:1]],
         },
         "status": {
             **_some(status, "phase"),
             **{
-                key: [_some(item, "name", "containerID") for item in status[key]]
+                key: [
+                    _some(item, "name", "containerID")
+                    for item in status[key]
+                    if item.get(
+                        "containerID"
+                    )  # of one that has not started there is nothing to see
+                ]
                 for key in _STATUSES
                 if status.get(key)
             },
@@ -107,11 +128,31 @@ def filter_node(node: JsonObject) -> Named:
     return _name(metadata), kept
 
 
+def _containers(spec: JsonObject, key: str) -> list[JsonObject]:
+    return [_container(item) for item in (spec.get(key) or [])[:MOST_CONTAINERS]]
+
+
 def _container(item: JsonObject) -> JsonObject:
-    # Every GPU resource is an extended one, which a slash in its name tells from cpu and memory.
     limits = _part(_part(item, "resources"), "limits")
-    asked = {resource: amount for resource, amount in limits.items() if "/" in resource}
-    return {**_some(item, "name", "restartPolicy"), "resources": {"limits": asked}}
+    asked = (
+        pair for pair in limits.items() if pair[0] in GPU_RESOURCES or pair[0].startswith(PREFIXES)
+    )
+    kept = {"limits": dict(islice(asked, MOST_RESOURCES))}
+    return {**_some(item, "name", "restartPolicy"), "resources": kept}
+
+
+def _bounded(texts: dict[str, str]) -> dict[str, str]:
+    """
+    Keep as much as makes sense: the keys that have a meaning first, and the shortest of the others.
+    """
+    kept = {}
+    left = MOST_CHARACTERS
+    ordered = sorted(texts, key=lambda key: (key not in _FIRST, len(texts[key]), key))
+    for key in ordered[:MOST_ANNOTATIONS]:
+        size = len(key) + len(texts[key])
+        kept[key] = texts[key] if size <= left else UNREADABLE
+        left -= min(size, left)
+    return kept
 
 
 def _of_pod(annotations: JsonObject) -> Iterator[tuple[str, str]]:

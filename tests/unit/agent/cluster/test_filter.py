@@ -101,6 +101,51 @@ def test_little_is_kept() -> None:
     assert 3000 > len(json.dumps(filter_pod(full_pod())[1]))
 
 
+FAT: dict[str, dict[str, Any]] = {
+    "annotations of ours": {
+        "metadata": {"annotations": {f"gpufence.io/x{n}": "<" * 50 for n in range(20_000)}}
+    },
+    "an annotation": {"metadata": {"annotations": {names.MEMORY: "9" * 2**20}}},
+    "a plan of wide characters": {"metadata": {"annotations": {names.PLAN: "\U0001f600" * 2**18}}},
+    "labels": {"metadata": {"labels": {f"a{n}": "x" * 63 for n in range(20_000)}}},
+    "containers": {"spec": {"containers": [{"name": f"c{n}"} for n in range(40_000)]}},
+    "init containers": {"spec": {"initContainers": [{"name": f"c{n}"} for n in range(40_000)]}},
+    "claims": {"spec": {"resourceClaims": [{"name": f"c{n}"} for n in range(40_000)]}},
+    "resources": {
+        "spec": {
+            "containers": [{"resources": {"limits": {f"a.b/c{n}": "1" for n in range(40_000)}}}]
+        }
+    },
+    "instances": {
+        "spec": {
+            "containers": [
+                {"resources": {"limits": {f"nvidia.com/mig-{n}": "1" for n in range(40_000)}}}
+            ]
+        }
+    },
+    "statuses": {"status": {"containerStatuses": [{"name": f"c{n}"} for n in range(40_000)]}},
+}
+
+
+@pytest.mark.parametrize("raw", FAT.values(), ids=FAT)
+def test_little_is_kept_of_a_fat_pod(raw: dict[str, Any]) -> None:
+    """
+    Whatever a tenant makes long or many, some dozen kilobytes of it are kept.
+    """
+    assert 100_000 > len(json.dumps(filter_pod(raw)[1], ensure_ascii=False))
+
+
+def test_what_has_a_meaning_is_kept_before_the_rest() -> None:
+    """
+    A pod's limit is read whatever else stands beside it, and what is too long is nothing else.
+    """
+    raw = pod(gpushare(), annotations={names.MEMORY: "1Gi", names.PLAN: LONG * 10})
+    raw["metadata"]["annotations"] |= {f"{names.PREFIX}{n}": LONG for n in range(20)}
+    kept = filter_pod(raw)[1]["metadata"]["annotations"]
+
+    assert ("1Gi", "...") == (kept[names.MEMORY], kept[names.PLAN])
+
+
 def test_an_empty_pod() -> None:
     """
     A pod without anything is kept as one, to be found unreadable later.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpufence.quantity import MIB
 from kube import PatchType, core
-from tests.integration.agent.program.site import (
+from tests.support.agent.node_site import (
     OVER,
     NodeSite,
     fenced_pod,

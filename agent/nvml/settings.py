@@ -41,7 +41,8 @@ class SamplerSettings:
         default=5.0,
         metadata=setting(
             "GPUFENCE_NVML_DEADLINE_SECONDS",
-            "the most that one look takes; half of it without an answer is a hang",
+            "the most that one look takes; half of it without an answer is a hang, of a list "
+            "all of it",
             least=0.1,
             most=60,
         ),
@@ -74,7 +75,8 @@ class SamplerSettings:
         default=60.0,
         metadata=setting(
             "GPUFENCE_NVML_AVOID_SECONDS",
-            "how long a card is left alone that hung or crashed two children, then doubled",
+            "how long a card is left alone that hung or crashed two children, then doubled; for "
+            "its processes another child asks all the while",
             least=0.1,
         ),
     )

@@ -129,7 +129,7 @@ def test_whole_pages() -> None:
     """
     Pages that were read whole are put together as well, and an empty one is one.
     """
-    pages = [
+    pages: list[dict[str, Any]] = [
         {**HEAD, "items": [{"name": "a"}], "metadata": {"continue": "t"}},
         {**HEAD, "items": None},
     ]

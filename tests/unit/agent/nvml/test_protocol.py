@@ -30,6 +30,7 @@ ANSWERS: list[tuple[Ask, Answer]] = [
     (Ask.LOOK, looked(memory=LOST)),
     (Ask.LOOK, cut("GPU-1", "MIG-1", "MIG-2", gaps=(LOST,))),
     (Ask.LIST, listed(1.5, GpuProcess(1, None), graphics=(GpuProcess(2, 3),))),
+    (Ask.LIST, listed(1.5, GpuProcess(1, None), mps=(GpuProcess(2, 3), GpuProcess(1, 4)))),
     (Ask.LIST, NvmlFailure(None, "list", "entries of no known layout")),
     (Ask.LIST, NvmlFailure(-1, "nvmlOdd")),
 ]
@@ -79,10 +80,12 @@ def test_what_is_no_question_is_refused(line: str) -> None:
         (Ask.LOOK, [[*CARD, [1, None, 3, 4], ""], None, []]),
         (Ask.LOOK, [[*CARD, [1, 2, 3, 4], ""], [7], []]),
         (Ask.LOOK, [[*CARD, [1, 2, 3, 4], ""], None, [7]]),
-        (Ask.LIST, [None, False, [], []]),
-        (Ask.LIST, [1.0, False, [1], []]),
-        (Ask.LIST, [1.0, False, ["1"], [1]]),
-        (Ask.LIST, [1.0, False, [1], ["1"]]),
+        (Ask.LIST, [None, [], [], []]),
+        (Ask.LIST, [1.0, False, [1], [1]]),
+        (Ask.LIST, [1.0, ["1"], [1], [1]]),
+        (Ask.LIST, [1.0, [], [1], []]),
+        (Ask.LIST, [1.0, [], ["1"], [1]]),
+        (Ask.LIST, [1.0, [], [1], ["1"]]),
     ],
 )
 def test_nonsense_is_no_answer(ask: Ask, content: object) -> None:

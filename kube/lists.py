@@ -31,7 +31,7 @@ The longest text of one object that is believed; etcd takes objects of about 1.5
 """
 
 _ATTEMPTS = 3
-_LEAST_CHARACTERS = 2**14
+_LEAST_CHARACTERS = 2**16
 _DECODER = json.JSONDecoder()
 _NO_SPACE = re.compile(r"\S")
 

@@ -5,7 +5,9 @@ Making a pod go: a last look at it, at its namespace and at the kill switch, the
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.cluster.filter import NO_TEXTS, filter_namespace, filter_pod, filter_policy
@@ -29,7 +31,7 @@ from kube import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _BUDGET_CAUSE: Final = "DisruptionBudget"
 _BUDGET_KIND: Final = "poddisruptionbudget"
+MOST_READING: Final = 2
+"""
+Pods that are read at once; a tenant decides how large they are, and when they are to go.
+"""
 _SEVERAL_BUDGETS: Final = "more than one PodDisruptionBudget"
 
 
@@ -80,6 +86,7 @@ class Acts:
     ) -> None:
         self._settings = settings
         self._context = context
+        self._reading = threading.BoundedSemaphore(MOST_READING)
 
     def carry_out(self, verdict: Verdict, clients: Clients) -> ActResult:
         """
@@ -124,20 +131,33 @@ class Acts:
         tenth of a second, which an API server takes to make sure that its cache is up to date.
         """
         path = core("namespaces", pod.namespace, "pods")
-        try:
-            items = [clients.acting.get(f"{path}/{pod.name}", timeout_seconds=deadline.seconds())]
-        except (ForbiddenError, NotFoundError):
-            node = self._settings.node
-            query = {"fieldSelector": f"metadata.name={pod.name},spec.nodeName={node}"}
-            listed = clients.acting.get(path, query, timeout_seconds=deadline.seconds())
-            items = listed.get("items") or []
-        pods = [filter_pod(item) for item in items]
+        with self._turn(deadline):
+            try:
+                one = clients.acting.get(f"{path}/{pod.name}", timeout_seconds=deadline.seconds())
+                pods = [filter_pod(one)]
+            except (ForbiddenError, NotFoundError):
+                node = self._settings.node
+                query = {"fieldSelector": f"metadata.name={pod.name},spec.nodeName={node}"}
+                listed = clients.acting.get(path, query, timeout_seconds=deadline.seconds())
+                pods = [filter_pod(item) for item in listed.get("items") or []]
         if not pods:
             return ActResult(Answer.GONE, detail="the pod is gone")
-        uid, raw = pods[0]
+        uid, kept = pods[0]
         if uid != pod.uid:
             return ActResult(Answer.REPLACED, detail=f"another pod has its name, with UID {uid}")
-        return raw
+        return kept
+
+    @contextmanager
+    def _turn(self, deadline: _Deadline) -> Iterator[None]:
+        """
+        Wait until a pod may be read.
+        """
+        if not self._reading.acquire(timeout=deadline.seconds()):
+            raise UnreachableError("the API server took too long with the pods of other evictions")
+        try:
+            yield
+        finally:
+            self._reading.release()
 
     def _namespace(self, namespace: str, client: Client, deadline: _Deadline) -> NamespaceTexts:
         try:
@@ -170,7 +190,8 @@ class Acts:
                 body = eviction(pod, grace)
                 client.post(f"{path}/eviction", body, dry, timeout_seconds=deadline.seconds())
             if verdict.action in {Action.EVICT_JOB, Action.DELETE}:
-                client.delete(path, deletion(pod, grace), timeout_seconds=deadline.seconds())
+                with self._turn(deadline):  # the answer is the pod
+                    client.delete(path, deletion(pod, grace), timeout_seconds=deadline.seconds())
         except KubeError as error:
             if is_unsure(error):
                 return self._look_after(error, pod, clients, deadline)

@@ -164,6 +164,8 @@ class Sampler:
             renewed[uuid] = list_attempt(result, there[uuid].memory, now, last)
         kept = {uuid: item for uuid, item in self._lists.items() if uuid in there}
         self._lists = kept | renewed
+        if not any(self._session.avoided(Question(Ask.LIST, uuid)) for uuid in there):
+            self._end_probe()
 
     def _ask_for_lists(self, questions: list[Question], until: float) -> dict[Question, Answer]:
         """
@@ -198,8 +200,6 @@ class Sampler:
             answer = answers.get(question)
             if isinstance(answer, Listed) and now - answer.at < self._settings.deadline_seconds:
                 self._session.forgive(question)
-        if not any(self._session.avoided(item) for item in questions):
-            self._end_probe()
         return answers
 
     def _end_probe(self) -> None:

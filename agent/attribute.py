@@ -66,7 +66,7 @@ def _card(
             processes = tuple(_owned(item, pods) for item in processes)
     else:
         processes = tuple(_seen(listed, occupants, pods, before, settled=settled))
-    if sample.mps or (before is not None and before.mps):
+    if sample.mps_clients or (before is not None and before.mps):
         processes = _with_mps(processes, sample.mps_clients, pods)
     if settled and before is not None and processes == before.processes:
         uses, nobodys = before.pods, before.unattributed_bytes
@@ -74,7 +74,13 @@ def _card(
         uses = _by_pod(sample.card, processes, pods)
         nobodys = _total(item for item in processes if not item.pod_uid)
     return CardUse(
-        sample.card, sample.memory, listed.listed_at, sample.mps, uses, processes, nobodys
+        sample.card,
+        sample.memory,
+        listed.listed_at,
+        bool(sample.mps_clients),
+        uses,
+        processes,
+        nobodys,
     )
 
 
@@ -200,10 +206,12 @@ def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> di
                 containers[item.container] = containers.get(item.container, 0) + item.used_bytes
         pod = pods.by_uid[uid]
         limit = pod.limit_on(card.uuid)
+        others = counted - sum(i.used_bytes or 0 for i in items if i.mps and i.confirmed)
+        mps = any(item.mps for item in items) and (limit is None or others <= limit)
         if used is None:
-            uses[uid] = PodOnCard(pod, card, limit, None, None, tuple(items))
+            uses[uid] = PodOnCard(pod, card, limit, None, None, tuple(items), mps=mps)
         else:
-            uses[uid] = PodOnCard(pod, card, limit, used, counted, tuple(items), containers)
+            uses[uid] = PodOnCard(pod, card, limit, used, counted, tuple(items), containers, mps)
     return uses
 
 

@@ -227,7 +227,7 @@ class _Text:
                 raise self._bad("the answer is no UTF-8") from error
             there += len(pieces[-1])
             closed = closed or closing in pieces[-1]
-            if there > self._limit:
+            if before > self._limit or there > 2 * self._limit:
                 raise self._bad(f"an object is longer than {self._limit} bytes")
         self._text = "".join(pieces)
         return there > before

@@ -68,7 +68,8 @@ class PodOnCard(NamedTuple):
 
     Attribution fills in its limit, if there is one, and what it holds: `used_bytes` by every
     process, `counted_bytes` by confirmed ones. The truth lies between the two; both are None where
-    any part is unknown.
+    any part is unknown. `mps`: clients of the node's MPS server make the difference, since what the
+    pod's other processes hold for certain is within its limit.
 
     `judge.standing` fills in whether it is over each threshold of its limit, None where that is not
     certain; `short_over` is over the threshold of a short card, on a card that is `short`.
@@ -83,6 +84,7 @@ class PodOnCard(NamedTuple):
     counted_bytes: int | None
     processes: tuple[ProcessUse, ...] = ()
     containers: Mapping[str, int] | None = None
+    mps: bool = False
     report_over: bool | None = False
     evict_over: bool | None = False
     short_over: bool | None = False
@@ -103,19 +105,6 @@ class PodOnCard(NamedTuple):
         caps = [self.pod.caps.get(name) for name in names]
         known = [cap.cap_bytes for cap in caps if cap is not None]
         return sum(known) if known and len(known) == len(caps) else None
-
-    @property
-    def mps(self) -> bool:
-        """
-        Return whether clients of the node's MPS server make the difference: what the pod's other
-        processes hold for certain is within its limit.
-        """
-        if not any(item.mps for item in self.processes):
-            return False
-        others = (item for item in self.processes if item.confirmed and not item.mps)
-        return (
-            self.limit_bytes is None or sum(i.used_bytes or 0 for i in others) <= self.limit_bytes
-        )
 
     @property
     def excess_bytes(self) -> int:

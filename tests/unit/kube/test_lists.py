@@ -93,7 +93,7 @@ def test_each_object_is_reduced_before_the_next_is_read() -> None:
         (b'{"kind":\xff"PodList"}', "no UTF-8"),
         (b'{"items":[{"a":"\xe2', "no UTF-8"),
         (b'{"items":[' + b'{"a":' * 10_000, "ends in the middle"),
-        (written(items=[{"a": "x" * 200_000}]), "longer than 100000"),
+        (written(items=[{"a": "x" * 300_000}]), "longer than 100000"),
     ],
 )
 def test_what_is_no_list_is_refused(text: bytes, words: str) -> None:

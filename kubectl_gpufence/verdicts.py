@@ -54,7 +54,9 @@ VERDICTS = {
         "not renewed", Tone.WARN, "It was over in an earlier list; the next list decides."
     ),
     "mps": VerdictText(
-        "on MPS", Tone.WARN, "Clients of MPS cannot be told apart: the card is only reported on."
+        "on MPS",
+        Tone.WARN,
+        "Clients of the node's MPS server cannot be told apart: the pod is only reported on.",
     ),
     "not enforced": VerdictText(
         "not enforced",

@@ -195,10 +195,12 @@ class Sampler:
             )
             self._probe = Session(patient, self._start, self._clock)
         answers = self._probe.ask(questions, now) if self._probe.ready(now) else {}
+        # Well below what is too slow, or a list on the verge of that would go to and fro.
+        prompt = self._settings.deadline_seconds / 2 + self._settings.interval_seconds
         for question in questions:
             self._probe.forgive(question)
             answer = answers.get(question)
-            if isinstance(answer, Listed) and now - answer.at < self._settings.deadline_seconds:
+            if isinstance(answer, Listed) and now - answer.at < prompt:
                 self._session.forgive(question)
         return answers
 

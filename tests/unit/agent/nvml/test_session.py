@@ -139,6 +139,34 @@ def test_a_question_that_is_open_is_not_asked_twice(session: Session, script: Sc
     assert [COUNT, look(0)] == script.asked_since(lambda: ask(session, script))
 
 
+def test_a_list_that_comes_late_is_an_answer(session: Session, script: Script) -> None:
+    """
+    A list that came while something else was waited for is there when it is asked for again.
+    """
+    session.ready(script.clock() + 4)
+    script.seconds = 3.0
+    question = processes_of("GPU-0")
+    in_time = session.ask([question], script.clock() + 2)
+    other = session.ask([COUNT], script.clock() + 4)
+    late = script.asked_since(lambda: session.ask([question], script.clock() + 4))
+
+    assert {} == in_time
+    assert question in other
+    assert [] == late
+
+
+def test_a_list_may_take_all_of_a_sample(session: Session, script: Script) -> None:
+    """
+    A list gets twice the time of any other question before its child is replaced.
+    """
+    script.answers[processes_of("GPU-0")] = HANG
+    begin = script.clock()
+    ask(session, script, [processes_of("GPU-0")])
+
+    assert 4.0 == script.clock() - begin
+    assert script.children[0].killed
+
+
 def test_opening_may_take_longer_than_a_sample(session: Session, script: Script) -> None:
     """
     Cards that wake up slowly hold up no sample beyond its deadline, and are waited for.

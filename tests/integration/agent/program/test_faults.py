@@ -160,3 +160,24 @@ def _node_events(site: NodeSite) -> int:
         "get", "events", "-n", "default", where[0], where[1] + site.node.name, "-o", "name"
     )
     return len(found.stdout.split())
+
+
+def test_slow_lists_blind_nobody(site: NodeSite, namespace: str) -> None:
+    """
+    Where each list takes 2.7 s, who is over its limit goes all the same, and its neighbour stays.
+    """
+    ground = site.ground(namespace)
+    site.node.state.faults.add(Fault.delay(2.7, LISTS, 0))
+    usual = {
+        "GPUFENCE_INTERVAL_SECONDS": "1",
+        "GPUFENCE_LIST_SECONDS": "10",
+        "GPUFENCE_HOLD_SECONDS": "4",
+        "GPUFENCE_NVML_DEADLINE_SECONDS": "5",
+    }
+    with site.agent(**usual) as agent:
+        place(ground, fenced_pod("good", WITHIN), fenced_pod("greedy", OVER))
+        wait_until_gone(ground, "greedy", agent)
+        restarts = agent.metrics()["gpufence_nvml_restarts_total"]
+
+    assert 0 == restarts
+    assert not is_gone(ground, "good")

@@ -69,7 +69,7 @@ def _acting(counts: Counts, last: TickResult | None) -> Iterator[Metric]:
     yield Family(
         "gpufence_brake",
         "gauge",
-        "Whether a brake stops every eviction on this node.",
+        "Whether a brake stops evictions on this node, all of them or those of a unit.",
         () if last is None else tuple(_brakes(last.decision.brake)),
     )
 

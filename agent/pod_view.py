@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
+from gpufence.candidates import assigned_card
 from gpufence.dialects import Undeclared, Unreadable, read_declaration
 from gpufence.errors import GpufenceError
 from gpufence.limits import Limits, limits_on
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gpufence.cards import Card
     from gpufence.dialects import Units
     from gpufence.plan import ContainerPlan
+    from gpufence.pods import Pod
 
 DEFAULT_GRACE_SECONDS: Final = 30
 
@@ -55,6 +57,8 @@ class _Fence:
     limits: Mapping[str, PodLimit]
     undeclared: str = ""
     enforced: bool = True
+    measure: str = ""
+    assigned: frozenset[str] = frozenset()
 
 
 def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
@@ -88,6 +92,9 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
         caps=_caps(annotations),
         grace_seconds=grace if isinstance(grace, int) else DEFAULT_GRACE_SECONDS,
         labels=as_texts(metadata.get("labels"), "metadata.labels"),
+        assigned=fence.assigned,
+        measure=fence.measure,
+        ended=status.get("phase") in _ENDED,
     )
 
 
@@ -105,15 +112,27 @@ def _fence(raw: Object, context: PodContext) -> _Fence:
     }
     limits: dict[str, PodLimit] = {}
     enforced = True
-    undeclared = ""
+    undeclared = measure = ""
     for card in context.cards:
         on_card = by_size[card.memory_bytes]
         if isinstance(on_card, Limits) and on_card.limit_bytes is not None:
             limits[card.uuid] = _limit(on_card, on_card.limit_bytes)
             enforced = on_card.enforced
+            measure = f"{on_card.dialect}, {on_card.basis}"
         else:
             undeclared = _why(on_card)
-    return _Fence(limits, undeclared, enforced)
+    return _Fence(limits, undeclared, enforced, measure, _assigned(pod, context.cards))
+
+
+def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:
+    """
+    Return the card that the pod's scheduler has noted on it, or the only one there is.
+    """
+    whole = {card.index: card.uuid for card in cards if not card.mig}
+    index = assigned_card(pod)
+    if index in whole:
+        return frozenset({whole[index]})
+    return frozenset(card.uuid for card in cards) if len(cards) == 1 else frozenset()
 
 
 def _limit(limits: Limits, limit_bytes: int) -> PodLimit:

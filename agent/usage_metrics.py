@@ -83,6 +83,11 @@ def _committed(use: CardUse, last: TickResult) -> float | None:
     return None if finding is None or use.listed_at is None else finding.committed_bytes
 
 
+def _owed(use: CardUse, last: TickResult) -> float | None:
+    finding = last.decision.findings.get(use.card.uuid)
+    return None if finding is None or use.listed_at is None else finding.owed_bytes
+
+
 def _age(use: CardUse, last: TickResult) -> float | None:
     if use.listed_at is None:
         return None
@@ -115,6 +120,11 @@ _CARD_FIGURES: Final[tuple[CardFigure, ...]] = (
         "memory_committed_bytes",
         "Limits of the pods that hold memory on the card, added up.",
         _committed,
+    ),
+    (
+        "memory_owed_bytes",
+        "Promised to fenced pods of the card and not held by them yet.",
+        _owed,
     ),
     (
         "memory_unattributed_bytes",

@@ -186,6 +186,7 @@ TERMINATION_STUCK: Final = "GPUMemoryTerminationStuck"  # it is deleted but does
 CAP_INEFFECTIVE: Final = "GPUMemoryCapIneffective"  # a process above the cap it was given
 UNDECLARED: Final = "GPUMemoryUndeclared"  # GPU use without any amount
 OVERCOMMITTED: Final = "GPUMemoryOvercommitted"  # limits on a card exceed the card
+SHORT: Final = "GPUMemoryShort"  # a card lacks what was promised, and no eviction cures that
 UNATTRIBUTED: Final = "GPUMemoryUnattributed"  # memory that belongs to no pod we know
 NVML_UNAVAILABLE: Final = "NVMLUnavailable"  # measuring stopped
 EVICTION_SUSPENDED: Final = "GPUMemoryEvictionSuspended"  # too many violators at once

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent.events import sentences
-from agent.model.decision import Answer, Brake, Outcome
+from agent.model.decision import Answer, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agent.events.episodes import Notice
-    from agent.model.decision import ActResult, Decision, Verdict
+    from agent.model.decision import ActResult, CardFinding, Decision, Verdict
     from agent.model.sample import Sample
 
 REPEAT_SECONDS: Final = 10.0
@@ -125,10 +125,21 @@ def _causes(decision: Decision) -> frozenset[object]:
         if not _is_silent(item)
     )
     cards = (
-        (uuid, finding.overcommitted, finding.unattributed_bytes is not None)
+        (
+            uuid,
+            finding.overcommitted,
+            finding.unattributed_bytes is not None,
+            _blamed(finding),
+        )
         for uuid, finding in decision.findings.items()
     )
-    return frozenset((*verdicts, *cards, decision.brake))
+    suspended = (item.measure for item in decision.suspensions)
+    return frozenset((*verdicts, *cards, *suspended))
+
+
+def _blamed(finding: CardFinding) -> tuple[object, ...]:
+    cause = None if finding.shortage is None else finding.shortage.cause
+    return () if cause is None else ("" if cause.pod is None else cause.pod.uid, cause.hidden)
 
 
 def _is_silent(verdict: Verdict) -> bool:
@@ -161,10 +172,11 @@ def _of_node(decision: Decision, node: str) -> Iterator[Notice]:
             yield sentences.overcommitted(node, finding)
         if finding.unattributed_bytes is not None:
             yield sentences.unattributed(node, finding)
-    if decision.brake is Brake.SUSPENDED:
-        over = {item.pod.uid for item in decision.verdicts if item.over}
-        holders = {item.pod.uid for item in decision.verdicts if item.limit_bytes is not None}
-        yield sentences.eviction_suspended(node, decision.brake, len(over), len(holders))
+        shortage = finding.shortage
+        if shortage is not None and shortage.cause is not None:
+            yield sentences.short(node, finding.card.card, shortage.missing_bytes, shortage.cause)
+    for suspension in decision.suspensions:
+        yield sentences.eviction_suspended(node, *suspension)
 
 
 def _of_cards(sample: Sample) -> dict[str, str]:

@@ -18,7 +18,7 @@ from gpufence.text import limit_mebibytes, mebibytes, minutes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.model.decision import Brake, CardFinding, ContainerExcess, Ineffective, Verdict
+    from agent.model.decision import Blame, CardFinding, ContainerExcess, Ineffective, Verdict
     from gpufence.cards import Card
 
 MOST_NAMED: Final = 4
@@ -165,13 +165,40 @@ def cards_unidentified(node: str, trouble: str, stale_seconds: float) -> Notice:
     )
 
 
-def eviction_suspended(node: str, brake: Brake, violating: int, fenced: int) -> Notice:
+def short(node: str, card: Card, missing_bytes: int, cause: Blame) -> Notice:
+    message = (
+        f"{_card(card)} lacks {mebibytes(missing_bytes)} of what its pods may still "
+        f"need, and no eviction gives enough back: {_blame(cause)}"
+    )
+    return _on_node(names.SHORT, node, message, topic=card.uuid)
+
+
+def eviction_suspended(node: str, measure: str, violating: int, holding: int) -> Notice:
     return _on_node(
         names.EVICTION_SUSPENDED,
         node,
-        f"evictions are suspended: {brake} ({violating} of {fenced}); rather a wrong unit or limit "
-        f"than so many offenders: compare the pods' {names.SUMMARY} with what they requested",
+        f"evictions of pods measured in {_clipped(measure) or 'an unknown unit'} are suspended, "
+        "but for those that end a shortage: more than half of them are over their limits at once "
+        f"({violating} of {holding}); rather a wrong unit or limit than so many offenders: compare "
+        f"the pods' {names.SUMMARY} with what they requested",
+        topic=measure,
     )
+
+
+def _blame(cause: Blame) -> str:
+    held, pod = mebibytes(cause.held_bytes), cause.pod
+    if pod is not None:
+        who = f"pod {pod.name} of namespace {pod.namespace} holds {held}"
+        if pod.terminating:
+            return f"{who} and is terminating; end its processes on the node"
+        if pod.mode is None:
+            return f"{who} in a namespace without {names.MODE}; label it, or move the pod"
+        if not pod.limits or not pod.enforced:
+            return f"{who} without a limit that is enforced; give it one, or move the pod"
+        why = _clipped(pod.exempt) or f"in mode {pod.mode} it stays"
+        return f"{who} above its limit, and {why}; move it, or raise the mode"
+    who = "no process that the driver shows holds" if cause.hidden else "processes of no pod hold"
+    return f"{who} {held}; look with nvidia-smi and ps on the node"
 
 
 def _use_of(verdict: Verdict) -> str:

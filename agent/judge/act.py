@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.judge.brakes import recent
+from agent.judge.brakes import counted, recent
 from agent.judge.reason import offended, refused
-from agent.judge.standing import may_go_for_shortage, standing
+from agent.judge.standing import account_of, cures, shortage_of, standing
 from agent.model.decision import Action, Answer
-from agent.model.memory import Evicted
 from gpufence.mode import Mode
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def settle(
         past.refusals,
         now,
         policy,
-        by_budget_while_short=result.answer is Answer.BLOCKED and verdict.short,
+        by_budget_while_short=result.answer is Answer.BLOCKED and verdict.by_shortage,
         after=result.after_seconds,
     )
     pods = {**memory.pods, verdict.pod.uid: replace(past, refusals=refusals)}
@@ -90,16 +89,21 @@ def _of_use(
     use = card.pods.get(pod.uid)
     if use is None or use.limit_bytes is None or use.mps:
         return "it holds nothing on the card that counts"
-    use = standing(use, card, policy)
+    account = account_of(card, observation.pods, policy)
     if verdict.by_shortage:
-        still_short = use.short_over and may_go_for_shortage(use, card, policy)
-        return "" if still_short else "the card is not short any more"
+        uses = [standing(item, account, policy) for item in card.pods.values() if item.pod.mode]
+        (use,) = (item for item in uses if item.pod is pod)
+        still = account.missing_bytes and (use.short_over or use.taking)
+        if still and cures(use, shortage_of(card, account, uses, ())):
+            return ""
+        return "its eviction does not end a shortage any more"
+    use = standing(use, account, policy)
     return "" if use.evict_over else "it is not over its limit any more"
 
 
 def _accepted(memory: Memory, verdict: Verdict, policy: EvictionPolicy, now: float) -> Memory:
     pod = verdict.pod
-    evicted = (*recent(memory.evicted, now), Evicted(now, pod.namespace))
+    evicted = (*recent(memory.evicted, now), counted(verdict, now))
     if verdict.action is Action.KILL:
         return replace(memory, evicted=evicted)
     return replace(

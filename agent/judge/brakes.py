@@ -5,22 +5,25 @@ PURE. What stops evictions that are due, and who goes first: the guard against o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from agent.judge.time import in_start_pause
-from agent.model.decision import Brake, Outcome
-from agent.model.memory import Evicted
+from agent.judge.standing import can_go, shortage_of
+from agent.judge.time import Pour, in_start_pause, pour
+from agent.model.decision import Brake, Outcome, Suspension
+from agent.model.memory import EMPTY, Evicted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from agent.model.decision import Verdict
-    from agent.model.memory import Memory
+    from agent.judge.standing import CardAccount
+    from agent.model.decision import Shortage, Verdict
+    from agent.model.memory import Bucket, Memory
     from agent.model.pod import PodsOnNode
     from agent.model.policy import EvictionPolicy
-    from agent.model.use import CardUse, Observation, PodOnCard
+    from agent.model.use import Observation, PodOnCard
 
-MINUTE = 60.0
+MINUTE: Final = 60.0
+HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class Tick:
 
     `renewed` are the cards whose list of processes has not been judged before, `evicted` the
     evictions of the last minute. `node_brake` stops every eviction; START has its own way of not
-    counting time. `outstanding` are the acts that have not been answered.
+    counting time. `suspended` are measures, for whose pods the ordinary evictions are. `shortages`
+    are those of the cards that have one. `outstanding` are the acts that have not been answered.
     """
 
     now: float
@@ -40,27 +44,31 @@ class Tick:
     terminating: Mapping[str, float]
     evicted: tuple[Evicted, ...]
     node_brake: Brake | None
+    suspended: Mapping[str, Suspension]
+    shortages: Mapping[str, Shortage]
     outstanding: Sequence[Verdict] = ()
 
 
 def tick_of(
     observation: Observation,
     uses: Sequence[PodOnCard],
+    accounts: Mapping[str, CardAccount],
     memory: Memory,
     policy: EvictionPolicy,
     now: float,
     outstanding: Sequence[Verdict] = (),
 ) -> Tick:
     """
-    Find out what holds for every pod, given how all of them stand.
+    Find out what holds for every pod, given how all of them stand, and the account of each card.
     """
     brake = None
     if in_start_pause(memory.started_at, now, policy):
         brake = Brake.START
     elif not observation.pods.fresh:
         brake = Brake.STALE_PODS
-    elif _too_many_at_once(uses, policy):
-        brake = Brake.SUSPENDED
+    terminating = _terminating_since(memory.terminating, observation.pods, now, policy)
+    evicted = recent(memory.evicted, now)
+    short = {uuid: item for uuid, item in accounts.items() if item.missing_bytes}
     return Tick(
         now=now,
         policy=policy,
@@ -70,22 +78,70 @@ def tick_of(
             for uuid, card in observation.cards.items()
             if card.listed_at is not None and card.listed_at > memory.listed.get(uuid, -1.0)
         ),
-        terminating=_terminating_since(memory.terminating, observation.pods, now, policy),
-        evicted=recent(memory.evicted, now),
+        terminating=terminating,
+        evicted=evicted,
         node_brake=brake,
+        suspended=_suspended(uses, memory, policy, now),
+        shortages={
+            uuid: shortage_of(
+                observation.cards[uuid],
+                account,
+                [use for use in uses if use.card.uuid == uuid],
+                terminating,
+            )._replace(coming=_coming(observation, uuid, terminating, evicted, policy, now))
+            for uuid, account in short.items()
+        },
         outstanding=outstanding,
     )
 
 
-def brake_of(use: PodOnCard, card: CardUse, tick: Tick) -> Brake | None:
+def brake_of(use: PodOnCard, tick: Tick) -> Brake | None:
     """
-    Return what stops the eviction of a pod, before anybody is chosen in this tick.
+    Return what stops the eviction of a pod that hurts nobody now, before anybody is chosen.
     """
     if tick.node_brake is not None:
         return tick.node_brake
-    if tick.terminating and _holds_up(card, use.pod.uid, tick):
+    if use.pod.measure in tick.suspended:
+        return Brake.SUSPENDED
+    return _cap_brake(tick.evicted, use.pod.namespace, "", tick.policy)
+
+
+def brake_of_shortage(use: PodOnCard, shortage: Shortage, tick: Tick) -> Brake | None:
+    """
+    Return what stops the eviction of a pod that ends a shortage.
+
+    What others on their way out give back may end it as well, for a while: nobody may send one
+    after the other to hold up the eviction of one who stays. The pods of a namespace do not cover
+    each other, unless we have evicted them ourselves.
+    """
+    if tick.node_brake is not None:
+        return tick.node_brake
+    uuid, namespace = use.card.uuid, use.pod.namespace
+    waited = tick.memory.held_up.get(uuid, EMPTY)
+    spent = waited.level_seconds + (tick.now - waited.at if waited.over else 0.0)
+    coming = sum(freed for whose, freed in shortage.coming if whose != namespace)
+    may_wait = not use.evict_over or spent < tick.policy.termination_seconds
+    if coming >= shortage.missing_bytes and may_wait:
         return Brake.TERMINATING
-    return _cap_brake(tick.evicted, use.pod.namespace, tick.policy)
+    return _cap_brake(tick.evicted, namespace, uuid, tick.policy)
+
+
+def held_up(
+    past: Mapping[str, Bucket], verdicts: Iterable[Verdict], tick: Tick
+) -> dict[str, Bucket]:
+    """
+    Remember for how long leaving pods have held up others on each card; forgotten in an hour.
+    """
+    policy = tick.policy
+    most = policy.termination_seconds
+    now = {item.uuid for item in verdicts if item.brake is Brake.TERMINATING}
+    if not now and not past:
+        return {}
+    rules = Pour(tick.now, most, HOUR, drain=most / HOUR)
+    poured = {
+        uuid: pour(past.get(uuid, EMPTY), rules, over=uuid in now) for uuid in now | past.keys()
+    }
+    return {uuid: bucket for uuid, bucket in poured.items() if bucket is not EMPTY}
 
 
 def chosen(
@@ -102,7 +158,7 @@ def chosen(
     if not due:
         return verdicts, []
     evicted = [*tick.evicted]
-    evicted += [Evicted(tick.now, item.pod.namespace) for item in tick.outstanding]
+    evicted += [counted(item, tick.now) for item in tick.outstanding]
     acting = {item.pod.uid for item in tick.outstanding}
     taken = {use.card.uuid for uid in acting for use in uses.get(uid, ())}
     taken.update(item.uuid for item in tick.outstanding)
@@ -113,7 +169,8 @@ def chosen(
         if pod.uid in acting:
             continue
         cards = {use.card.uuid for use in uses[pod.uid]}
-        brake = _cap_brake(evicted, pod.namespace, tick.policy)
+        short = verdict.uuid if verdict.by_shortage else ""
+        brake = _cap_brake(evicted, pod.namespace, short, tick.policy)
         if not taken.isdisjoint(cards):
             settled[index] = verdict._replace(outcome=_waiting(verdict), action=None)
         elif brake is not None:
@@ -121,9 +178,17 @@ def chosen(
             settled[index] = verdict._replace(outcome=outcome, action=None, brake=brake)
         else:
             taken.update(cards)
-            evicted.append(Evicted(tick.now, pod.namespace))
+            evicted.append(counted(verdict, tick.now))
             acts.append(verdict)
     return [settled.get(index, item) for index, item in enumerate(verdicts)], acts
+
+
+def counted(verdict: Verdict, now: float) -> Evicted:
+    """
+    Return an eviction as the caps count it.
+    """
+    card = verdict.uuid if verdict.by_shortage else ""
+    return Evicted(now, verdict.pod.namespace, card, verdict.pod.uid)
 
 
 def recent(evicted: Iterable[Evicted], now: float) -> tuple[Evicted, ...]:
@@ -133,16 +198,29 @@ def recent(evicted: Iterable[Evicted], now: float) -> tuple[Evicted, ...]:
     return tuple(item for item in evicted if now - item.at < MINUTE)
 
 
-def _too_many_at_once(uses: Sequence[PodOnCard], policy: EvictionPolicy) -> bool:
+def _suspended(
+    uses: Sequence[PodOnCard], memory: Memory, policy: EvictionPolicy, now: float
+) -> dict[str, Suspension]:
     """
-    Return whether more than half of the fenced pods that hold memory are over their limits, pods of
-    several namespaces among them: then rather our limits are wrong than all of them.
+    Return the measures by which more than half of the pods that could go are over their limits for
+    evictions, pods of several namespaces among them: then rather the measure is wrong than they.
     """
-    violators = {use.pod.uid: use.pod.namespace for use in uses if use.report_over}
-    if len(set(violators.values())) < policy.suspend_namespaces:
-        return False
-    holders = {use.pod.uid for use in uses if use.limit_bytes is not None}
-    return 2 * len(violators) > len(holders)
+    violators: dict[str, dict[str, str]] = {}
+    for use in uses:
+        pod = use.pod
+        if use.evict_over and can_go(use):
+            past = memory.pods.get(pod.uid)
+            since = None if past is None or past.mode is not pod.mode else past.first_seen_at
+            if since is not None and since + policy.grace_seconds <= now:
+                violators.setdefault(pod.measure, {})[pod.uid] = pod.namespace
+    suspended: dict[str, Suspension] = {}
+    for measure, namespaces in violators.items():
+        if len(set(namespaces.values())) < policy.suspend_namespaces:
+            continue
+        holders = {use.pod.uid for use in uses if use.pod.measure == measure and can_go(use)}
+        if 2 * len(namespaces) > len(holders):
+            suspended[measure] = Suspension(measure, len(namespaces), len(holders))
+    return suspended
 
 
 def _terminating_since(
@@ -164,30 +242,42 @@ def _terminating_since(
     return leaving
 
 
-def _holds_up(card: CardUse, pod_uid: str, tick: Tick) -> bool:
+def _coming(
+    observation: Observation,
+    uuid: str,
+    terminating: Mapping[str, float],
+    evicted: Sequence[Evicted],
+    policy: EvictionPolicy,
+    now: float,
+) -> tuple[tuple[str, int], ...]:
     """
-    Return whether another pod that is about to leave the card holds up a pod's eviction: what it
-    gives back may end the shortage.
+    Return what the pods that are leaving a card give back, by namespace.
     """
-    return any(
-        uid != pod_uid
-        and uid in tick.terminating
-        and tick.now - tick.terminating[uid] < tick.policy.termination_seconds
-        and use.used_bytes != 0
-        for uid, use in card.pods.items()
+    ours = {item.uid for item in evicted}
+    uses = observation.cards[uuid].pods
+    return tuple(
+        ("" if uid in ours else uses[uid].pod.namespace, uses[uid].used_bytes or 0)
+        for uid, since in terminating.items()
+        if uid in uses and now - since < policy.termination_seconds
     )
 
 
-def _cap_brake(evicted: Sequence[Evicted], namespace: str, policy: EvictionPolicy) -> Brake | None:
+def _cap_brake(
+    evicted: Sequence[Evicted], namespace: str, card: str, policy: EvictionPolicy
+) -> Brake | None:
     """
     Return whether the node or the namespace has had its evictions of the minute.
+
+    Those that end the shortage of a card count apart, for that card alone: nobody may use up the
+    allowance on which his own eviction depends.
     """
-    if not evicted:
+    counted = [item for item in evicted if item.card == card] if evicted else ()
+    if not counted:
         return None
-    if len(evicted) >= policy.node_evictions_per_minute:
+    if len(counted) >= policy.node_evictions_per_minute:
         return Brake.NODE_CAP
-    of_namespace = sum(1 for item in evicted if item.namespace == namespace)
-    if of_namespace >= policy.namespace_evictions_per_minute:
+    of_namespace = sum(1 for item in counted if item.namespace == namespace)
+    if not card and of_namespace >= policy.namespace_evictions_per_minute:
         return Brake.NAMESPACE_CAP
     return None
 

@@ -6,20 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.judge.brakes import brake_of, chosen, tick_of
+from agent.judge.brakes import brake_of, chosen, held_up, tick_of
 from agent.judge.reason import hold_seconds, verdict_on, within
-from agent.judge.standing import finding, standing, unattributed
+from agent.judge.standing import account_of, finding, lasting, standing
 from agent.judge.time import carried
-from agent.model.decision import Decision, Outcome, Verdict
+from agent.model.decision import Brake, Decision, Outcome, Verdict
 from agent.model.memory import EMPTY, NO_REFUSALS, NO_WATCH, Memory, PodMemory
 from agent.model.use import PodOnCard
 from gpufence.mode import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from agent.judge.brakes import Tick
-    from agent.model.memory import Watch
+    from agent.judge.standing import CardAccount
+    from agent.model.memory import Bucket, Watch
     from agent.model.pod import PodOnNode
     from agent.model.policy import EvictionPolicy
     from agent.model.use import Observation
@@ -39,9 +40,10 @@ def judge(
     depend on the order of anything that comes in. What cannot be known is never held against a pod.
     """
     pods, cards = observation.pods, observation.cards
-    uses = _uses(observation, memory, policy)
+    accounts = {uuid: account_of(card, pods, policy) for uuid, card in cards.items()}
+    uses = _uses(observation, accounts, memory, policy)
     everyone = [use for of_pod in uses.values() for use in of_pod]
-    tick = tick_of(observation, everyone, memory, policy, now, outstanding)
+    tick = tick_of(observation, everyone, accounts, memory, policy, now, outstanding)
     verdicts: list[Verdict] = []
     remembered: dict[str, PodMemory] = {}
     for uid, pod in pods.by_uid.items():
@@ -49,19 +51,27 @@ def judge(
             of_pod, remembered[uid] = _judge_pod(pod, uses.get(uid, ()), observation, tick)
             verdicts += of_pod
     verdicts, acts = chosen(verdicts, uses, tick)
-    nobodys = {
-        uuid: unattributed(memory.unattributed.get(uuid, EMPTY), card, tick)
-        for uuid, card in cards.items()
-    }
+    nobodys: dict[str, Bucket] = {}
+    short: dict[str, Bucket] = {}
+    for uuid, card in cards.items():
+        held = card.unattributed_bytes
+        over = None if held is None else held > policy.unattributed_floor_bytes
+        nobodys[uuid] = lasting(memory.unattributed.get(uuid, EMPTY), card, tick, over=over)
+        blamed = uuid in tick.shortages and tick.shortages[uuid].cause is not None
+        short[uuid] = lasting(memory.short.get(uuid, EMPTY), card, tick, over=blamed)
     counting = {uuid for item in remembered.values() for uuid in item.watches}
     unlisted = {uuid for uuid, card in cards.items() if card.listed_at is None}
     decision = Decision(
         at=now,
         verdicts=tuple(verdicts),
         acts=tuple(acts),
-        brake=tick.node_brake,
+        brake=tick.node_brake or (Brake.SUSPENDED if tick.suspended else None),
         suspects=frozenset(counting | unlisted),
-        findings={uuid: finding(card, nobodys[uuid], pods, policy) for uuid, card in cards.items()},
+        findings={
+            uuid: finding(card, accounts[uuid], nobodys[uuid], short[uuid], tick)
+            for uuid, card in cards.items()
+        },
+        suspensions=tuple(tick.suspended.values()),
     )
     listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards}
     listed.update((uuid, cards[uuid].listed_at or 0.0) for uuid in tick.renewed)
@@ -73,11 +83,16 @@ def judge(
         evicted=tick.evicted,
         offences=memory.offences,
         unattributed={uuid: bucket for uuid, bucket in nobodys.items() if bucket is not EMPTY},
+        held_up=held_up(memory.held_up, verdicts, tick),
+        short={uuid: bucket for uuid, bucket in short.items() if bucket is not EMPTY},
     )
 
 
 def _uses(
-    observation: Observation, memory: Memory, policy: EvictionPolicy
+    observation: Observation,
+    accounts: Mapping[str, CardAccount],
+    memory: Memory,
+    policy: EvictionPolicy,
 ) -> dict[str, list[PodOnCard]]:
     """
     Return what each fenced pod holds, by card, and how that stands against its limit.
@@ -88,10 +103,9 @@ def _uses(
     cards = observation.cards
     uses: dict[str, list[PodOnCard]] = {}
     for uuid in sorted(cards):
-        card = cards[uuid]
-        for uid, use in card.pods.items():
+        for uid, use in cards[uuid].pods.items():
             if use.pod.mode is not None:
-                uses.setdefault(uid, []).append(standing(use, card, policy))
+                uses.setdefault(uid, []).append(standing(use, accounts[uuid], policy))
     for uid, past in memory.pods.items():
         pod = observation.pods.by_uid.get(uid)
         if not past.watches or pod is None or pod.mode is None or past.mode < pod.mode:
@@ -100,7 +114,7 @@ def _uses(
             if uuid in cards and uid not in cards[uuid].pods:
                 nothing = None if cards[uuid].listed_at is None else 0
                 left = PodOnCard(pod, cards[uuid].card, pod.limit_on(uuid), nothing, nothing)
-                uses.setdefault(uid, []).append(standing(left, cards[uuid], policy))
+                uses.setdefault(uid, []).append(standing(left, accounts[uuid], policy))
                 uses[uid].sort(key=lambda use: use.card.uuid)
     return uses
 
@@ -133,7 +147,7 @@ def _judge_pod(
                 grace_ends_at=since + tick.policy.grace_seconds,
                 hold_seconds=hold_seconds(use, tick),
                 refusals=past.refusals,
-                brake=brake_of(use, card, tick),
+                brake=brake_of(use, tick),
             )
             watch = carried(past.watches.get(uuid), counted, card, tick)
             verdicts.append(verdict_on(counted._replace(watch=watch), card, tick))

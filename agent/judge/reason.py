@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent.judge.standing import containers_over, ineffective_caps, may_go_for_shortage
+from agent.judge.brakes import brake_of_shortage
+from agent.judge.standing import containers_over, cures, ineffective_caps
 from agent.judge.time import is_due
 from agent.model.decision import Action, Outcome, Verdict
 from agent.model.memory import Offence, Refusals
@@ -46,21 +47,28 @@ def verdict_on(use: PodOnCard, card: CardUse, tick: Tick) -> Verdict:
     Return the verdict on a pod whose time over its thresholds has been counted.
     """
     verdict = within(use, tick)
-    lasting = _no_violation(use) or _never(use, card, tick)
+    shortage = tick.shortages.get(card.card.uuid)
+    curing = shortage is not None and cures(use, shortage)
+    lasting = _no_violation(use, curing=curing) or _never(use, card, tick)
     if lasting is not None:
         return verdict._replace(outcome=lasting)
-    policy = tick.policy
-    may_cure = may_go_for_shortage(use, card, policy)
-    by_shortage = may_cure and is_due(use.watch.short, policy.short_hold_seconds)
+    policy, watch = tick.policy, use.watch
     by_hold = (
-        is_due(use.watch.hold, use.hold_seconds)
+        is_due(watch.hold, use.hold_seconds)
         and use.pod.injected
         and policy.evict_when is EvictWhen.ALWAYS
         and tick.now >= use.grace_ends_at
     )
-    if by_shortage or by_hold:
-        return _now(verdict._replace(by_shortage=by_shortage), use, tick)
-    return _not_yet(verdict, use, tick, may_cure=may_cure)
+    if shortage is not None and curing:
+        short = is_due(watch.short, policy.short_hold_seconds)
+        if short or is_due(watch.taking, policy.hold_seconds):
+            brake = brake_of_shortage(use, shortage, tick)
+            if brake is None or not by_hold or use.brake is not None:
+                verdict = verdict._replace(by_shortage=True)
+                return _now(verdict, use._replace(brake=brake), tick)
+    if by_hold:
+        return _now(verdict, use, tick)
+    return _not_yet(verdict, use, tick, curing=curing)
 
 
 def hold_seconds(use: PodOnCard, tick: Tick) -> float:
@@ -112,21 +120,24 @@ def refused(
     The refusal after which the pod is to be deleted needs no wait: deleting is another request.
     """
     first, limit = policy.refused_backoff_seconds, policy.refused_backoff_limit_seconds
-    wait = max(doubled(first, limit, before.count), after)
+    before_it = before.while_short if by_budget_while_short else before.count
+    wait = max(doubled(first, limit, before_it), after)
     while_short = before.while_short + (1 if by_budget_while_short else 0)
     last = by_budget_while_short and while_short == policy.refusals_before_delete
     overridden = last and policy.budgets is Budgets.OVERRIDE
     return Refusals(before.count + 1, while_short, now if overridden else now + wait)
 
 
-def _no_violation(use: PodOnCard) -> Outcome | None:
+def _no_violation(use: PodOnCard, *, curing: bool) -> Outcome | None:
     if use.used_bytes is None:
         return Outcome.UNKNOWN
     if use.report_over is None:
         return Outcome.UNCONFIRMED
     if not use.report_over:
         return Outcome.WITHIN
-    return None if use.evict_over or use.short_over else Outcome.TOLERATED
+    if use.evict_over or (use.short_over and curing):
+        return None
+    return Outcome.TOLERATED if use.evict_over is False else Outcome.UNCONFIRMED
 
 
 def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
@@ -141,19 +152,22 @@ def _never(use: PodOnCard, card: CardUse, tick: Tick) -> Outcome | None:
     return None if fresh else Outcome.NOT_RENEWED
 
 
-def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, may_cure: bool) -> Verdict:
+def _not_yet(verdict: Verdict, use: PodOnCard, tick: Tick, *, curing: bool) -> Verdict:
     """
     Name what is missing on the shorter way out that is open.
     """
-    policy = tick.policy
-    if use.short_over and may_cure:
-        missing = max(policy.short_hold_seconds - use.watch.short.level_seconds, 0.0)
+    policy, watch = tick.policy, use.watch
+    if curing and (use.short_over or use.taking):
+        seconds = [policy.short_hold_seconds - watch.short.level_seconds] if use.short_over else []
+        if use.taking:
+            seconds.append((policy.hold_seconds - watch.taking.level_seconds) / use.speed)
+        missing = max(min(seconds), 0.0)
         return verdict._replace(outcome=Outcome.HOLDING, due_seconds=missing, by_shortage=True)
     if not use.pod.injected:
         return verdict._replace(outcome=Outcome.UNINJECTED)
     if policy.evict_when is EvictWhen.SHORT:
         return verdict._replace(outcome=Outcome.ONLY_WHEN_SHORT)
-    missing = max(use.hold_seconds - use.watch.hold.level_seconds, 0.0)
+    missing = max(use.hold_seconds - watch.hold.level_seconds, 0.0) / use.speed
     if tick.now < use.grace_ends_at:
         rest = use.grace_ends_at - tick.now
         return verdict._replace(outcome=Outcome.GRACE, due_seconds=rest + missing)
@@ -178,10 +192,10 @@ def _now(verdict: Verdict, use: PodOnCard, tick: Tick) -> Verdict:
         return verdict._replace(outcome=Outcome.BRAKED, brake=use.brake)
     if wait > 0:
         return verdict._replace(outcome=Outcome.BACKING_OFF, due_seconds=wait)
-    return verdict._replace(outcome=Outcome.EVICT, action=_way_out(use, tick.policy))
+    return verdict._replace(outcome=Outcome.EVICT, action=_way_out(verdict, use, tick.policy))
 
 
-def _way_out(use: PodOnCard, policy: EvictionPolicy) -> Action:
+def _way_out(verdict: Verdict, use: PodOnCard, policy: EvictionPolicy) -> Action:
     """
     Choose how a pod is made to go.
 
@@ -190,6 +204,6 @@ def _way_out(use: PodOnCard, policy: EvictionPolicy) -> Action:
     against its backoffLimit and it would come back for ever.
     """
     shielded = use.refusals.while_short >= policy.refusals_before_delete
-    if use.short and shielded and policy.budgets is Budgets.OVERRIDE:
+    if verdict.by_shortage and shielded and policy.budgets is Budgets.OVERRIDE:
         return Action.DELETE
     return Action.EVICT_JOB if use.pod.of_job else Action.EVICT

@@ -5,12 +5,15 @@ saying about a card, a container or a process, whoever is to blame.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.judge.time import Pour, is_due, pause, pour
-from agent.model.decision import CardFinding, ContainerExcess, Ineffective
+from agent.model.decision import Blame, CardFinding, ContainerExcess, Ineffective, Shortage
+from gpufence.mode import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
     from agent.judge.brakes import Tick
     from agent.model.memory import Bucket
     from agent.model.pod import PodsOnNode
@@ -18,46 +21,146 @@ if TYPE_CHECKING:
     from agent.model.use import CardUse, PodOnCard
 
 
-def standing(use: PodOnCard, card: CardUse, policy: EvictionPolicy) -> PodOnCard:
+class CardAccount(NamedTuple):
+    """
+    One card's ledger in one tick: the limits of the pods on it, and what of them the pods that are
+    fenced do not hold yet.
+
+    `missing_bytes` is None where the card does not say how much is free, and more than zero where
+    the card is short: it is `owing` where less is free than is owed, and `hardly_any` is free below
+    the floor, where the next context of another pod would not fit.
+    """
+
+    committed_bytes: int
+    owed_bytes: int
+    missing_bytes: int | None
+    owing: bool | None
+    hardly_any: bool | None
+
+
+def account_of(card: CardUse, pods: PodsOnNode, policy: EvictionPolicy) -> CardAccount:
+    """
+    Add up a card. Promises beyond its memory are cut to what is left of it beside what is held
+    within them; a pod whose use is unknown may hold all of its own.
+
+    Processes of no pod do not count as neighbours: they may be a pod's own, unrecognised.
+    """
+    uuid, memory = card.card.uuid, card.memory
+    total = card.card.memory_bytes if memory is None else memory.total_bytes
+    committed = held = owed = holding = 0
+    for use in card.pods.values():
+        used, limit, promise = use.used_bytes, use.limit_bytes, use.pod.promise_on(uuid)
+        if limit is not None:
+            committed += min(limit, total)
+        if used:
+            holding += 1
+        if promise is None:
+            continue
+        held += promise if used is None else min(used, promise)
+        owed += 0 if used is None else max(promise - used, 0)
+    for pod in pods.by_card.get(uuid, ()):
+        if pod.uid not in card.pods:
+            owed += pod.promise_on(uuid) or 0
+    if memory is None:
+        return CardAccount(committed, owed, None, None, None)
+    free = memory.free_bytes
+    owed = min(owed, max(total - (memory.reserved_bytes or 0) - held, 0))
+    hardly_any = free < policy.short_floor_bytes and (holding > 1 or owed > 0)
+    missing = max(owed - free, policy.short_floor_bytes - free if hardly_any else 0, 0)
+    return CardAccount(committed, owed, missing, owed > free, hardly_any)
+
+
+def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> PodOnCard:
     """
     Fill in which thresholds a pod is over. A shortage matters only above the limit.
     """
-    limit = use.limit_bytes
-    if limit is None or (use.used_bytes is not None and use.used_bytes <= limit):
+    limit, used, counted = use.limit_bytes, use.used_bytes, use.counted_bytes
+    if limit is None or (used is not None and used <= limit):
         return use
-    relative = limit * policy.evict_margin_percent // 100
-    short = is_short(card, use.pod.uid, policy)
+    margin = max(policy.evict_margin_bytes, limit * policy.evict_margin_percent // 100)
+    evict_over = _is_over(use, limit + margin)
+    short = account.hardly_any
     return use._replace(
         report_over=_is_over(use, limit + policy.report_margin_bytes),
-        evict_over=_is_over(use, limit + max(policy.evict_margin_bytes, relative)),
+        evict_over=evict_over,
         short_over=_is_over(use, limit + policy.short_margin_bytes) if short else short,
-        short=bool(short),
+        taking=evict_over if account.owing else account.owing,
+        short=bool(account.missing_bytes),
+        speed=policy.speed((counted or 0) - limit),
     )
 
 
-def is_short(card: CardUse, pod_uid: str, policy: EvictionPolicy) -> bool | None:
+def shortage_of(
+    card: CardUse, account: CardAccount, uses: Sequence[PodOnCard], leaving: Container[str]
+) -> Shortage:
     """
-    Return whether a card is short of memory at another pod's cost: nearly nothing is free, and not
-    all of it is this pod's own doing to itself. None where the card does not say.
+    Find out whose eviction ends a card's shortage: the largest excess first, no more than needed.
 
-    Processes of no pod do not count as neighbours: they may be this pod's, unrecognised.
+    Where all of them together do not, those who can be blamed for at least half of it go all the
+    same, so that nobody shields them by holding a little that no fence counts. A pod within the
+    margin stays whenever more than its excess is held by those whom no eviction reaches.
     """
-    if card.memory is None:
-        return None
-    if card.memory.free_bytes >= policy.short_floor_bytes:
+    missing = account.missing_bytes or 0
+    able = [] if card.mps else [use for use in uses if can_go(use) and use.pod.uid not in leaving]
+    beyond = _beyond(card, uses, {use.pod.uid for use in able})
+    others = sum(item.held_bytes for item in beyond)
+    able = [
+        use for use in able if use.evict_over or (use.short_over and others <= use.excess_bytes)
+    ]
+    able.sort(key=lambda use: (-use.excess_bytes, use.pod.uid))
+    if sum(use.excess_bytes for use in able) < missing:
+        able = [use for use in able if use.evict_over and use.pod.injected]
+        if 2 * sum(use.excess_bytes for use in able) < missing:
+            able = []
+    curing: list[str] = []
+    for use in able:
+        if missing > 0:
+            curing.append(use.pod.uid)
+            missing -= use.excess_bytes
+    cause = None if curing or not beyond else max(beyond, key=lambda item: item.held_bytes)
+    return Shortage(account.missing_bytes or 0, frozenset(curing), cause)
+
+
+def cures(use: PodOnCard, shortage: Shortage) -> bool:
+    """
+    Return whether a pod goes to end a shortage, or would in a higher mode, or if it did not end.
+    """
+    if use.pod.mode is Mode.EVICT and not use.pod.terminating:
+        return use.pod.uid in shortage.curing
+    return use.evict_over is True and 2 * use.excess_bytes >= shortage.missing_bytes
+
+
+def can_go(use: PodOnCard) -> bool:
+    """
+    Return whether a pod would be evicted if it were over its limit for long enough.
+    """
+    pod = use.pod
+    if use.limit_bytes is None or pod.mode is not Mode.EVICT:
         return False
-    return any(use.counted_bytes for uid, use in card.pods.items() if uid != pod_uid)
+    return pod.enforced and not pod.exempt and not pod.terminating
 
 
-def may_go_for_shortage(use: PodOnCard, card: CardUse, policy: EvictionPolicy) -> bool:
+def _beyond(card: CardUse, uses: Sequence[PodOnCard], able: Container[str]) -> list[Blame]:
     """
-    Return whether a pod may go for a shortage: one that the webhook never saw was told nothing, and
-    goes only where giving its excess back ends the shortage.
+    Name what no eviction gives back: pods without a fence, the excess of pods that are not to go,
+    processes of no pod, and memory that no process shows.
     """
-    if use.pod.injected:
-        return True
-    free = None if card.memory is None else card.memory.free_bytes
-    return free is not None and free + use.excess_bytes >= policy.short_floor_bytes
+    uuid = card.card.uuid
+    unfenced = [
+        Blame(use.used_bytes, use.pod)
+        for use in card.pods.values()
+        if use.used_bytes and use.pod.promise_on(uuid) is None
+    ]
+    staying = [
+        Blame(use.excess_bytes, use.pod)
+        for use in uses
+        if use.excess_bytes and use.pod.promise_on(uuid) is not None and use.pod.uid not in able
+    ]
+    hidden = card.unlisted_bytes or 0
+    if card.memory is not None:
+        hidden = max(hidden - (card.memory.reserved_bytes or 0), 0)
+    nobodys = [Blame(card.unattributed_bytes or 0), Blame(hidden, hidden=True)]
+    return [item for item in (*unfenced, *staying, *nobodys) if item.held_bytes]
 
 
 def containers_over(use: PodOnCard, policy: EvictionPolicy) -> tuple[ContainerExcess, ...]:
@@ -93,9 +196,9 @@ def ineffective_caps(use: PodOnCard, policy: EvictionPolicy) -> tuple[Ineffectiv
     return tuple(above)
 
 
-def unattributed(past: Bucket, card: CardUse, tick: Tick) -> Bucket:
+def lasting(past: Bucket, card: CardUse, tick: Tick, *, over: bool | None) -> Bucket:
     """
-    Count for how long a card holds memory of processes that belong to no pod.
+    Count for how long something holds of a card that is worth an Event.
 
     Nobody is evicted for it, so lists as far apart as they come are close enough.
     """
@@ -103,29 +206,25 @@ def unattributed(past: Bucket, card: CardUse, tick: Tick) -> Bucket:
         return pause(past)
     if card.card.uuid not in tick.renewed:
         return past
-    policy = tick.policy
-    used = card.unattributed_bytes
-    over = None if used is None else used > policy.unattributed_floor_bytes
-    hold = policy.unattributed_hold_seconds
+    hold = tick.policy.unattributed_hold_seconds
     return pour(past, Pour(card.listed_at, hold, gap_seconds=hold), over=over)
 
 
-def finding(card: CardUse, bucket: Bucket, pods: PodsOnNode, policy: EvictionPolicy) -> CardFinding:
+def finding(
+    card: CardUse, account: CardAccount, nobodys: Bucket, short: Bucket, tick: Tick
+) -> CardFinding:
     """
     Sum up a card: the limits of the pods on it, none counted as more than the card.
     """
     total = card.card.memory_bytes if card.memory is None else card.memory.total_bytes
-    committed = 0
-    for uid, use in card.pods.items():
-        limit = use.limit_bytes if uid in pods.by_uid else None
-        if limit is not None:
-            committed += min(limit, total)
-    due = is_due(bucket, policy.unattributed_hold_seconds)
+    hold = tick.policy.unattributed_hold_seconds
     return CardFinding(
         card=card,
-        committed_bytes=committed,
-        overcommitted=committed > total,
-        unattributed_bytes=card.unattributed_bytes if due else None,
+        committed_bytes=account.committed_bytes,
+        overcommitted=account.committed_bytes > total,
+        unattributed_bytes=card.unattributed_bytes if is_due(nobodys, hold) else None,
+        owed_bytes=account.owed_bytes,
+        shortage=tick.shortages.get(card.card.uuid) if is_due(short, hold) else None,
     )
 
 

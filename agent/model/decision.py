@@ -53,7 +53,7 @@ class Brake(StrEnum):
 
     START = "the agent has just started"
     STALE_PODS = "the API server is out of reach"
-    SUSPENDED = "more than half of the fenced pods are over their limits at once"
+    SUSPENDED = "more than half of the pods of one dialect and unit are over their limits at once"
     TERMINATING = "another pod on the card is terminating"
     NODE_CAP = "this node has had its evictions of the minute"
     NAMESPACE_CAP = "the namespace has had its evictions of the minute on this node"
@@ -136,25 +136,65 @@ class Verdict(NamedTuple):
         return self.use is not None and self.use.short
 
 
+class Blame(NamedTuple):
+    """
+    Who holds memory that others on the card were promised, and is not to be evicted for it; no pod
+    for processes of no pod, or memory that no process shows where it is `hidden`.
+    """
+
+    held_bytes: int
+    pod: PodOnNode | None = None
+    hidden: bool = False
+
+
+class Shortage(NamedTuple):
+    """
+    What a card lacks of what its pods were promised, or of the floor.
+
+    `curing` are the pods whose eviction ends it, by UID; without any, `cause` says what stands
+    behind it. `coming` is what leaving pods will give back, by namespace, under no namespace where
+    we have evicted them ourselves.
+    """
+
+    missing_bytes: int
+    curing: frozenset[str]
+    cause: Blame | None = None
+    coming: tuple[tuple[str, int], ...] = ()
+
+
+class Suspension(NamedTuple):
+    """
+    So many of the holding pods of one measure are over their limits that the measure is mistrusted.
+    """
+
+    measure: str
+    violating: int
+    holding: int
+
+
 @dataclass(frozen=True, slots=True)
 class CardFinding:
     """
-    One card: the limits of the pods that hold memory on it, and what belongs to nobody.
+    One card: the limits of the pods that hold memory on it, what its pods were promised and do not
+    hold yet, and what belongs to nobody.
 
-    `unattributed_bytes` is set once it is worth saying.
+    `unattributed_bytes` and `shortage` are set once they are worth saying.
     """
 
     card: CardUse
     committed_bytes: int
     overcommitted: bool
     unattributed_bytes: int | None = None
+    owed_bytes: int = 0
+    shortage: Shortage | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """
     One tick. `acts` are the verdicts to carry out, worst first, each with its action; `suspects`
-    are the cards whose processes the next sample must list.
+    are the cards whose processes the next sample must list. `brake` stops evictions of the whole
+    node, or, SUSPENDED, those of the pods whose measure is among the `suspensions`.
     """
 
     at: float
@@ -163,6 +203,7 @@ class Decision:
     brake: Brake | None
     suspects: frozenset[str]
     findings: Mapping[str, CardFinding]
+    suspensions: tuple[Suspension, ...] = ()
 
 
 class Answer(StrEnum):

@@ -20,13 +20,15 @@ class Bucket:
     """
     Time over a threshold, leaking.
 
-    `over` is what the last sample said; None: nothing certain. `since` is when it last left empty.
+    `over` is what the last sample said; None: nothing certain. `since` is when it last left empty,
+    `speed` how fast it fills from the last sample on.
     """
 
     level_seconds: float = 0.0
     over: bool | None = None
     at: float = 0.0
     since: float | None = None
+    speed: float = 1.0
 
 
 EMPTY = Bucket()
@@ -42,6 +44,7 @@ class Watch:
     report: Bucket = EMPTY
     hold: Bucket = EMPTY
     short: Bucket = EMPTY
+    taking: Bucket = EMPTY
 
 
 NO_WATCH = Watch(0)
@@ -86,11 +89,13 @@ class Offence:
 @dataclass(frozen=True, slots=True)
 class Evicted:
     """
-    One eviction, for the caps per minute.
+    One eviction, for the caps per minute; `card` is the one whose shortage it was to end.
     """
 
     at: float
     namespace: str
+    card: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,9 @@ class Memory:
     All of it; a new agent begins with its start time alone.
 
     `listed` is the last list judged of each card. `terminating` says since when a pod is on its way
-    out, by its own word or because its eviction was accepted.
+    out, by its own word or because its eviction was accepted. `held_up` is for how long pods that
+    were leaving have held up others on a card, `short` for how long a card has been short at the
+    hands of somebody whom no eviction reaches.
     """
 
     started_at: float
@@ -109,3 +116,5 @@ class Memory:
     evicted: tuple[Evicted, ...] = ()
     offences: Mapping[Lineage, Offence] = field(default_factory=dict)
     unattributed: Mapping[str, Bucket] = field(default_factory=dict)
+    held_up: Mapping[str, Bucket] = field(default_factory=dict)
+    short: Mapping[str, Bucket] = field(default_factory=dict)

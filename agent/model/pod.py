@@ -57,6 +57,9 @@ class PodOnNode:
     the namespace is not fenced. `limits` are by card UUID; without any, `undeclared` says why. A
     limit that is not `enforced` is reported only. `exempt` says why this pod is never evicted.
     `static_uid` is the UID a static pod's cgroup carries. No decision looks at `labels`.
+
+    `assigned` are the cards it was given, by UUID, as far as somebody says so; `measure` is the
+    dialect and the unit its limit was read in.
     """
 
     uid: str
@@ -75,11 +78,24 @@ class PodOnNode:
     caps: Mapping[str, Cap] = field(default_factory=dict)
     grace_seconds: int = 30
     labels: Mapping[str, str] = field(default_factory=dict)
+    assigned: frozenset[str] = frozenset()
+    measure: str = ""
+    ended: bool = False
 
     def limit_on(self, uuid: str) -> int | None:
         """
         Return what the pod may hold on a card; None where nothing says so.
         """
+        limit = self.limits.get(uuid)
+        return None if limit is None else limit.limit_bytes
+
+    def promise_on(self, uuid: str) -> int | None:
+        """
+        Return what others must leave to the pod on a card; None where no fence is around it, and
+        where it is on its way out.
+        """
+        if self.mode is None or not self.enforced or self.terminating or self.ended:
+            return None
         limit = self.limits.get(uuid)
         return None if limit is None else limit.limit_bytes
 
@@ -101,13 +117,14 @@ class PodOnNode:
 class PodsOnNode:
     """
     All pods of this node; `fresh` is False while the API server is out of reach or the kill switch
-    cannot be read.
+    cannot be read. `by_card` are those that were given a card and are promised memory there.
     """
 
     by_uid: Mapping[str, PodOnNode]
     by_cgroup: Mapping[str, PodOnNode]
     by_container: Mapping[str, PodOnNode]
     fresh: bool = True
+    by_card: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
 
     def find(self, owner: Owner | None) -> tuple[PodOnNode, str] | None:
         """
@@ -131,9 +148,15 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
     """
     ordered = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
     by_uid = {pod.uid: pod for pod in ordered}
+    by_card: dict[str, tuple[PodOnNode, ...]] = {}
+    for pod in by_uid.values():
+        for uuid in pod.assigned:
+            if pod.promise_on(uuid):
+                by_card[uuid] = (*by_card.get(uuid, ()), pod)
     return PodsOnNode(
         by_uid=by_uid,
         by_cgroup={**{pod.static_uid: pod for pod in ordered if pod.static_uid}, **by_uid},
         by_container={item: pod for pod in ordered for item in pod.containers},
         fresh=fresh,
+        by_card=by_card,
     )

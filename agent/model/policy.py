@@ -75,6 +75,16 @@ class EvictionPolicy:
         default=120.0,
         metadata=setting("GPUFENCE_GRACE_SECONDS", "grace from a pod's first sample on"),
     )
+    # No framework's overhead is so large; what takes it takes a neighbour's share.
+    fast_excess_bytes: int = field(
+        default=2560 * MIB,
+        metadata=setting(
+            "GPUFENCE_FAST_EXCESS",
+            "over the limit by more: time over counts faster in proportion, at most so that the "
+            "hold lasts as long as that of a short card",
+            least=1,
+        ),
+    )
     # Pods, owners and limits are still arriving.
     start_pause_seconds: float = field(
         default=60.0,
@@ -132,7 +142,8 @@ class EvictionPolicy:
         default=3,
         metadata=setting(
             "GPUFENCE_SUSPEND_NAMESPACES",
-            "over half of all fenced pods at once, in so many namespaces: nobody is evicted",
+            "over half of the pods of one dialect and unit at once, in so many namespaces: none of "
+            "them is evicted but to end a shortage",
             least=1,
             most=10_000,
         ),
@@ -159,7 +170,7 @@ class EvictionPolicy:
         default=40.0,
         metadata=setting(
             "GPUFENCE_TERMINATION_SECONDS",
-            "how long a pod that is going holds up others on its card",
+            "how long pods that are going may hold up others on their card, in an hour in all",
         ),
     )
     # What it holds is somebody else's.
@@ -239,3 +250,11 @@ class EvictionPolicy:
         Return how far apart two samples may be for the time between them to count as seen.
         """
         return 3 * self.interval_seconds
+
+    def speed(self, excess_bytes: int) -> float:
+        """
+        Return how fast time over the limit counts: who takes more has less time.
+        """
+        least_hold = max(self.short_hold_seconds, self.interval_seconds)
+        fastest = max(self.hold_seconds / least_hold, 1.0)
+        return min(max(excess_bytes / self.fast_excess_bytes, 1.0), fastest)

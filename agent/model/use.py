@@ -72,7 +72,9 @@ class PodOnCard(NamedTuple):
     pod's other processes hold for certain is within its limit.
 
     `judge.standing` fills in whether it is over each threshold of its limit, None where that is not
-    certain; `short_over` is over the threshold of a short card, on a card that is `short`.
+    certain. On a card that is `short`, `taking` is over the threshold for evictions while others
+    are owed more than is free, and `short_over` over the lower one while hardly anything is free.
+    `speed` is how fast its time over counts.
 
     `judge.time` fills in the rest for a pod that is over a threshold, may be, or was a moment ago.
     """
@@ -88,7 +90,9 @@ class PodOnCard(NamedTuple):
     report_over: bool | None = False
     evict_over: bool | None = False
     short_over: bool | None = False
+    taking: bool | None = False
     short: bool = False
+    speed: float = 1.0
     grace_ends_at: float = 0.0
     hold_seconds: float = 0.0
     watch: Watch = NO_WATCH

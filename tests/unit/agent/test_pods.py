@@ -10,6 +10,7 @@ from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
 from agent.pod_view import PodContext, read_pod_on_node
 from gpufence import names
 from gpufence.annotations import Headroom
+from gpufence.cards import Card
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
@@ -100,10 +101,43 @@ def test_all_that_is_read() -> None:
         controller=Controller("batch/v1", "Job", "train", "u1"),
         grace_seconds=7,
         labels={"app": "web"},
+        measure="gpushare, units of 1Gi",
     )
     found = read(raw)
     assert expected == found
     assert found.of_job
+
+
+@pytest.mark.parametrize(
+    ("index", "cards", "expected"),
+    [
+        ("1", CARDS, {CARDS[1].uuid}),
+        (None, CARDS, set()),
+        ("99", CARDS, set()),
+        ("some", CARDS, set()),
+        (None, CARDS[:1], {UUID}),
+    ],
+    ids=["noted", "unknown", "no such card", "no number", "the only card"],
+)
+def test_card_a_pod_was_given(
+    index: str | None, cards: tuple[Card, ...], expected: set[str]
+) -> None:
+    """
+    A pod was given the card its scheduler noted on it, or the only one of the node.
+    """
+    noted = {} if index is None else {names.GPUSHARE_CARD_INDEX: index}
+
+    assert expected == read(changed("metadata", annotations=noted), cards=cards).assigned
+
+
+@pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
+def test_a_pod_that_has_ended_is_promised_nothing(phase: str) -> None:
+    """
+    Only a pod that has not ended is promised its limit.
+    """
+    promise = read(changed("status", phase=phase)).promise_on(UUID)
+
+    assert (3 * GIB if phase == "Running" else None) == promise
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,16 @@ What is said again, and what only when it changes.
 from dataclasses import replace
 
 from agent.events.notices import NOTHING_ANNOUNCED, REPEAT_SECONDS, Announced, new_notices
-from agent.model.decision import Brake, CardFinding, ContainerExcess, Decision, Ineffective, Outcome
+from agent.model.decision import (
+    Blame,
+    CardFinding,
+    ContainerExcess,
+    Decision,
+    Ineffective,
+    Outcome,
+    Shortage,
+    Suspension,
+)
 from gpufence import names
 from tests.unit.agent.events.scenes import card, verdict
 
@@ -40,17 +49,19 @@ def test_the_same_again_is_no_news_until_the_damping_has_to_know() -> None:
 
 def test_every_change_of_a_cause_is_news() -> None:
     """
-    Another outcome, brake, finding, container or process is said at once.
+    Another outcome, suspension, finding, container or process is said at once.
     """
     soon = replace(OVER, at=101.0)
+    blamed = Shortage(1, frozenset(), Blame(1, hidden=True))
     excess, found = ContainerExcess("aside", 2, 1), Ineffective("main", 7, 2, 1)
     changed = [
         replace(soon, verdicts=(verdict(Outcome.WOULD_EVICT),)),
         replace(soon, verdicts=(verdict(containers_over=(excess,)),)),
         replace(soon, verdicts=(verdict(ineffective=(found,)),)),
         replace(soon, verdicts=(verdict(), verdict(Outcome.UNDECLARED))),
-        replace(soon, brake=Brake.SUSPENDED),
+        replace(soon, suspensions=(Suspension("hami", 3, 4),)),
         replace(soon, findings={"GPU-0": replace(OVER.findings["GPU-0"], overcommitted=True)}),
+        replace(soon, findings={"GPU-0": replace(OVER.findings["GPU-0"], shortage=blamed)}),
     ]
 
-    assert [True] * 6 == [bool(after(decision)[1]) for decision in changed]
+    assert [True] * 7 == [bool(after(decision)[1]) for decision in changed]

@@ -2,6 +2,7 @@
 Who is told what, in one line that fits.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +12,14 @@ from agent.events.episodes import MOST_CHARACTERS
 from agent.model.decision import (
     ActResult,
     Answer,
-    Brake,
+    Blame,
     CardFinding,
     ContainerExcess,
     Decision,
     Ineffective,
     Outcome,
+    Shortage,
+    Suspension,
     Verdict,
 )
 from gpufence import names
@@ -25,8 +28,8 @@ from tests.support.agent.builders import LIMIT, controller, on_card, pod
 from tests.unit.agent.events.scenes import REMEDY, card, process, text, use, verdict
 
 
-def decision(*verdicts: Verdict, brake: Brake | None = None, **findings: CardFinding) -> Decision:
-    return Decision(0.0, verdicts, (), brake, frozenset(), findings)
+def decision(*verdicts: Verdict, **findings: CardFinding) -> Decision:
+    return Decision(0.0, verdicts, (), None, frozenset(), findings)
 
 
 def reasons(*verdicts: Verdict, **more: Any) -> list[str]:
@@ -35,17 +38,20 @@ def reasons(*verdicts: Verdict, **more: Any) -> list[str]:
 
 def test_eviction_suspended() -> None:
     """
-    Suspended evictions are told on the node with how many pods are over.
+    Suspended evictions are told on the node, for each measure with how many pods are over.
     """
-    within = verdict(Outcome.WITHIN, over=False, pod=pod("b"))
-    found = notices(decision(verdict(), within, brake=Brake.SUSPENDED), "n1")
+    suspended = (Suspension("gpushare, units of 1Gi", 3, 5), Suspension("", 4, 7))
+    found = notices(replace(decision(), suspensions=suspended), "n1")
 
     expected = (
-        "evictions are suspended: more than half of the fenced pods are over their limits at once "
-        "(1 of 2); rather a wrong unit or limit than so many offenders: compare the pods' "
-        "gpufence.io/summary with what they requested"
+        "evictions of pods measured in gpushare, units of 1Gi are suspended, but for those that "
+        "end a shortage: more than half of them are over their limits at once (3 of 5); rather a "
+        "wrong unit or limit than so many offenders: compare the pods' gpufence.io/summary with "
+        "what they requested"
     )
-    assert (names.EVICTION_SUSPENDED, expected) == (found[-1].reason, found[-1].message)
+    assert [names.EVICTION_SUSPENDED] * 2 == [item.reason for item in found]
+    assert expected == found[0].message
+    assert "measured in an unknown unit" in found[1].message
 
 
 @pytest.mark.parametrize(
@@ -85,9 +91,12 @@ def test_findings_are_told() -> None:
     Every card with something to say is told on the node.
     """
     quiet = CardFinding(card(), 0, overcommitted=False)
+    shortage = Shortage(GIB, frozenset(), Blame(GIB))
     loud = CardFinding(card(), 20 * GIB, overcommitted=True, unattributed_bytes=GIB)
+    loud = replace(loud, shortage=shortage)
 
-    assert [names.OVERCOMMITTED, names.UNATTRIBUTED] == reasons(one=quiet, two=loud)
+    expected = [names.OVERCOMMITTED, names.UNATTRIBUTED, names.SHORT]
+    assert expected == reasons(one=quiet, two=loud)
 
 
 def test_owner_is_told_too() -> None:

@@ -16,6 +16,7 @@ from agent.model.decision import (
     Action,
     ActResult,
     Answer,
+    Blame,
     CardFinding,
     ContainerExcess,
     Ineffective,
@@ -62,6 +63,16 @@ def of_pods() -> Iterator[tuple[str, tuple[Notice, ...]]]:
         yield "without a limit", sentences.undeclared(bare)
 
 
+def causes() -> Iterator[tuple[str, Blame]]:
+    yield "a namespace without a mode", Blame(GIB, pod("b", mode=None))
+    yield "a lower mode", Blame(GIB, pod("b", mode=Mode.CAP))
+    yield "an exempt pod", Blame(GIB, pod("b", exempt="it is a mirror pod"))
+    yield "no limit", Blame(GIB, pod("b", limit=None))
+    yield "a pod that does not end", Blame(GIB, pod("b", terminating=True))
+    yield "processes of no pod", Blame(GIB)
+    yield "hidden memory", Blame(GIB, hidden=True)
+
+
 def of_the_node() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     full, silent = card(), replace(card(), memory=None)
     for label, use in (("too many limits", full), ("the same, size from its description", silent)):
@@ -70,6 +81,8 @@ def of_the_node() -> Iterator[tuple[str, tuple[Notice, ...]]]:
     nobodys = card(process(5, GIB)._replace(pod_uid=""), process(7, GIB))
     finding = CardFinding(nobodys, 0, overcommitted=False, unattributed_bytes=GIB)
     yield "memory of no pod", (sentences.unattributed("n1", finding),)
+    for label, cause in causes():
+        yield f"short, {label}", (sentences.short("n1", CARDS[0], 2 * GIB, cause),)
     yield "no driver", (sentences.nvml_unavailable("n1", "driver not loaded", 130),)
     yield "a card is lost", (sentences.card_unavailable("n1", CARDS[1], "off the bus", 20),)
     yield "cards without a name", (sentences.cards_unidentified("n1", "index 3: no access", 20),)

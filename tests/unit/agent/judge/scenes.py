@@ -7,6 +7,7 @@ from agent.model.policy import EvictionPolicy
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
+from tests.support.builders import T4_BYTES
 
 OVER = LIMIT + 300 * MIB
 SLIGHTLY = LIMIT + 100 * MIB  # over for reports and shortages, tolerated otherwise
@@ -66,4 +67,17 @@ def one_on_each_card(count: int, *, namespaces: int = 1) -> World:
     world.settle_in()
     for number in range(count):
         world.hold(f"p{number}", OVER, card=number)
+    return world
+
+
+def full(name: str, used: int, *, free: int, policy: EvictionPolicy | None = None) -> World:
+    """
+    Make a node on which a pod goes over its limit at second 0 on a card of which so little is free,
+    and all the rest is held by a neighbour of another team who has what it was promised.
+    """
+    held = T4_BYTES - used - free
+    neighbour = pod("b", limit=held, namespace="team-b")
+    world = settled(pod(name), neighbour, policy=policy)
+    world.hold(name, used)
+    world.hold("b", held)
     return world

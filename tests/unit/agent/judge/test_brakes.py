@@ -14,23 +14,23 @@ from tests.unit.agent.judge.scenes import OVER, WITHIN, one_on_each_card, violat
 
 def test_two_offenders() -> None:
     """
-    The worse of two offenders goes first, the other once the first has left.
+    The worse of two offenders goes first, the other once that one's eviction is answered.
     """
     world = violating(pod("a"), pod("b"))
     world.hold("b", OVER + MIB)
 
-    assert [Act(30, "b"), Act(35, "a")] == world.run(200)
+    assert [Act(30, "b"), Act(31, "a")] == world.run(200)
 
 
 def test_offender_that_its_owner_deleted_with_an_endless_grace() -> None:
     """
-    A terminating pod holds up the next eviction on its card for 40 s, whose time stands still.
+    A terminating pod holds up nobody on a card that lacks nothing, and is stuck after 40 s.
     """
     world = violating(pod("a", grace_seconds=10**9), pod("b"))
     world.hold("b", OVER)
     world.at(5, world.change, "a", terminating=True)
 
-    assert [Act(70, "b")] == world.run(200)
+    assert [Act(30, "b")] == world.run(200)
     assert Outcome.STUCK is world.outcome("a")
 
 
@@ -43,7 +43,7 @@ def test_neighbour_on_the_other_card_of_an_evicted_pod_waits() -> None:
     world.hold("b", WITHIN)
     world.hold("b", OVER, card=1)
 
-    assert [Act(30, "a"), Act(35, "b")] == world.run(200)
+    assert [Act(30, "a"), Act(31, "b")] == world.run(200)
 
 
 def test_half_the_node_violating() -> None:
@@ -132,16 +132,14 @@ def test_reason_of_the_start() -> None:
     assert [Act(60, "a")] == world.run(70)
 
 
-def test_waiting_for_a_terminating_pod() -> None:
+def test_terminating_offender() -> None:
     """
-    A pod behind a terminating one says why it waits, and the terminating one that it is going.
+    An evicted pod says that it is going while it still holds too much.
     """
-    world = violating(pod("a"), pod("b"), used=OVER + GIB)
-    world.hold("b", OVER)
+    world = violating()
     world.run(33)
 
     assert Outcome.TERMINATING is world.outcome("a")
-    assert Outcome.BRAKED is world.outcome("b")
 
 
 def test_terminating_pod_that_holds_nothing() -> None:

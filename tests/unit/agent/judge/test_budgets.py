@@ -9,7 +9,7 @@ from agent.model.policy import Budgets, EvictionPolicy
 from gpufence.quantity import MIB
 from tests.support.agent.builders import pod
 from tests.support.agent.world import Act
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled, violating
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, full, settled, violating
 
 
 def test_last_resort_kill() -> None:
@@ -39,7 +39,7 @@ def test_budget_refuses_on_a_short_card() -> None:
     """
     After three refusals on a short card the pod is deleted, whatever its budget says.
     """
-    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=100 * MIB)
+    world = full("a", SLIGHTLY, free=450 * MIB)
     world.answer = Answer.BLOCKED
 
     expected = [Act(3, "a"), Act(8, "a"), Act(18, "a"), Act(19, "a", "delete")]
@@ -50,13 +50,8 @@ def test_budget_is_respected_where_the_operator_says_so() -> None:
     """
     With the setting respect no refusal leads to a deletion.
     """
-    world = violating(
-        pod("a"),
-        pod("b"),
-        policy=EvictionPolicy(budgets=Budgets.RESPECT),
-        used=SLIGHTLY,
-        free=100 * MIB,
-    )
+    policy = EvictionPolicy(budgets=Budgets.RESPECT)
+    world = full("a", SLIGHTLY, free=450 * MIB, policy=policy)
     world.answer = Answer.BLOCKED
 
     expected = [Act(second, "a") for second in (3, 8, 18, 38)]
@@ -79,7 +74,7 @@ def test_failed_eviction_is_never_forced() -> None:
     """
     Only a budget's refusals count towards a deletion; other failures back off.
     """
-    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=0)
+    world = full("a", SLIGHTLY, free=450 * MIB)
     world.answer = Answer.FAILED
 
     assert [Act(second, "a") for second in (3, 8, 18, 38)] == world.run(60)
@@ -135,5 +130,4 @@ def test_two_stuck_pods() -> None:
         world.change(name, terminating=True)
     world.leaves_after = 3
 
-    # They do not hold each other up from second 40 on, and their time stood still before.
-    assert [Act(69, "a", "kill"), Act(70, "b", "kill")] == world.run(72)
+    assert [Act(40, "a", "kill"), Act(41, "b", "kill")] == world.run(72)

@@ -13,7 +13,7 @@ from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, on_card, pod
 from tests.support.agent.world import World
 from tests.support.builders import T4_BYTES
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, settled, violating
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, full, settled, violating
 
 UUID = CARDS[0].uuid
 
@@ -155,7 +155,7 @@ def test_due_on_a_short_card() -> None:
     """
     On a short card a pod is due within seconds.
     """
-    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=0)
+    world = full("a", SLIGHTLY, free=450 * MIB)
     world.run(2)
     found = world.decision.verdicts[0]
 

@@ -10,7 +10,7 @@ from agent.model.policy import EvictionPolicy, EvictWhen
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, controller, pod
 from tests.support.agent.world import Act, World
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, settled, violating
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, full, settled, violating
 
 
 def test_job_pod() -> None:
@@ -82,13 +82,14 @@ def test_idle() -> None:
 
 @pytest.mark.parametrize(
     ("free", "expected"),
-    [(300 * MIB, [Act(3, "a")]), (200 * MIB, [])],  # 300 MiB over: enough for 512, or not
+    [(220 * MIB, [Act(3, "a")]), (200 * MIB, [])],  # 300 MiB over: enough for 512, or not
 )
 def test_uninjected_on_a_short_card(free: int, expected: list[Act]) -> None:
     """
     A pod that the webhook never saw goes only where what it holds too much would end the shortage.
     """
-    world = violating(pod("a", injected=False), pod("b"), free=free)
+    world = full("a", OVER, free=free)
+    world.change("a", injected=False)
 
     assert expected == world.run(200)
 
@@ -172,21 +173,21 @@ def test_pod_of_a_namespace_without_a_mode() -> None:
     """
     A pod of an unfenced namespace is never judged, but counts as a neighbour who can be hurt.
     """
-    world = settled(pod("a"), pod("other", namespace="free", mode=None))
-    world.hold("other", 14 * GIB)
-    world.hold("a", SLIGHTLY)
-    world.free[0] = 0
+    world = full("a", OVER, free=300 * MIB)
+    world.change("b", namespace="free", mode=None)
 
     assert [Act(3, "a")] == world.run(200)
-    assert [] == world.outcomes("other")
+    assert [] == world.outcomes("b")
 
 
 def test_evict_when_short() -> None:
     """
     With evict-when=short a pod over its limit stays until its neighbours run short.
     """
-    world = violating(pod("a"), pod("b"), policy=EvictionPolicy(evict_when=EvictWhen.SHORT))
-    world.at(100, world.free.update, {0: 0})
+    policy = EvictionPolicy(evict_when=EvictWhen.SHORT)
+    world = full("a", OVER, free=600 * MIB, policy=policy)
+    world.at(100, world.hold, "c", 200 * MIB)
+    world.add(pod("c", limit=200 * MIB))
 
     assert [Act(103, "a")] == world.run(200)
 

@@ -8,9 +8,10 @@ import pytest
 
 from agent.judge.reason import MOST_REMEMBERED, offended
 from agent.model.policy import EvictionPolicy
+from gpufence.quantity import MIB
 from tests.support.agent.builders import controller, pod
 from tests.support.agent.world import Act
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, settled
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, full, settled
 
 
 @pytest.mark.parametrize(("before", "expected"), [(0, 30), (1, 60), (2, 300), (3, 1800), (9, 1800)])
@@ -34,11 +35,9 @@ def test_repeat_offender_on_a_short_card() -> None:
     """
     A shortage does not wait longer for those who caused one before.
     """
-    world = settled(pod("a", controller=controller()), pod("b"))
+    world = full("a", SLIGHTLY, free=450 * MIB)
     lineage = world.pods["a"].lineage
     world.memory = replace(world.memory, offences=offended({}, lineage, -60.0, EvictionPolicy()))
-    world.hold("a", SLIGHTLY)
-    world.free[0] = 0
 
     assert [Act(3, "a")] == world.run(10)
 

@@ -10,8 +10,8 @@ limit, the hold 30 s, the grace 120 s; who goes at 31 has a process that one lis
     over from its start                           150        test_time.test_over_from_its_start
     sawtooth                                      114        test_time.test_sawtooth
     9 s over, 1 s under                           35         test_time.test_sawtooth
-    two offenders                                 30, 35     test_brakes.test_two_offenders
-    offender terminating with a grace of 10^9 s   70         test_brakes.test_offender_that_its_owner_deleted_with_an_endless_grace
+    two offenders                                 30, 31     test_brakes.test_two_offenders
+    offender terminating with a grace of 10^9 s   30         test_brakes.test_offender_that_its_owner_deleted_with_an_endless_grace
       with last-resort-kill                       45, 50     test_budgets.test_last_resort_kill
     budget refusing (429), room on the card       30, 35     test_budgets.test_budget_refuses_on_a_card_with_room
       card short: then deleted                    18, 19     test_budgets.test_budget_refuses_on_a_short_card
@@ -68,7 +68,7 @@ from kube.errors import Failure
 from tests.support.agent.builders import CARDS, container_id, pod
 from tests.support.agent.world import Act
 from tests.support.builders import pod as raw_pod
-from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, violating
+from tests.unit.agent.judge.scenes import OVER, SLIGHTLY, WITHIN, full, violating
 
 _ROW = re.compile(r"^    (\S.*?|  \S.*?)\s+(never|[\d, ]*\d)\s+([\w.]+)$", re.MULTILINE)
 _PLACES = {"": __name__, "test_pods": "tests.unit.agent.test_pods"}
@@ -179,7 +179,7 @@ def test_two_budgets_that_refuse_with_an_error_of_the_server() -> None:
     """
     message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
     failure = Failure("POST eviction", 500, "InternalError", message)
-    world = violating(pod("a"), pod("b"), used=SLIGHTLY, free=100 * MIB)
+    world = full("a", SLIGHTLY, free=450 * MIB)
     world.answer = read_refusal(ServerError(failure)).answer
 
     expected = [Act(3, "a"), Act(8, "a"), Act(18, "a"), Act(19, "a", "delete")]

@@ -16,6 +16,7 @@ from agent.model.use import Observation
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, card_sample, occupant, pod, process_of, uses
+from tests.support.builders import T4_BYTES
 from tests.unit.agent.judge.scenes import OVER, SLIGHTLY
 
 UUID = CARDS[0].uuid
@@ -26,12 +27,13 @@ def seen(item: PodOnNode, used: int | None = OVER, *, free: int = GIB, **more: A
     """
     Look at a pod and its neighbour twice, so that both are confirmed.
     """
-    neighbour = pod("neighbour")
+    held = T4_BYTES - (used or 0) - free
+    neighbour = pod("neighbour", limit=held)
     people = [process_of(item), process_of(neighbour, 2), occupant(3, None, None)]
     known = [item, neighbour]
-    first = uses([card_sample(0, {1: used, 2: GIB}, at=-1)], people, known)
-    held = {1: used, 2: GIB} | ({3: 0} if more else {})
-    return uses([card_sample(0, held, free=free, **more)], people, known, first)
+    first = uses([card_sample(0, {1: used, 2: held}, at=-1)], people, known)
+    now = {1: used, 2: held} | ({3: 0} if more else {})
+    return uses([card_sample(0, now, free=free, **more)], people, known, first)
 
 
 def verdict(*, short: bool = False, action: Action = Action.EVICT) -> Verdict:
@@ -71,10 +73,10 @@ def test_pod_that_has_changed(changed: dict[str, Any], action: Action, expected:
         (GIB, GIB, False, "it is not over its limit any more"),
         (SLIGHTLY, GIB, False, "it is not over its limit any more"),
         (None, GIB, False, "it is not over its limit any more"),
-        (SLIGHTLY, 0, True, ""),
-        (OVER, GIB, True, "the card is not short any more"),
-        (GIB, 0, True, "the card is not short any more"),
-        (None, 0, True, "the card is not short any more"),
+        (SLIGHTLY, 450 * MIB, True, ""),
+        (OVER, GIB, True, "its eviction does not end a shortage any more"),
+        (GIB, 0, True, "its eviction does not end a shortage any more"),
+        (None, 0, True, "its eviction does not end a shortage any more"),
     ],
 )
 def test_use_that_has_changed(
@@ -94,7 +96,7 @@ def test_shortage_that_the_pod_would_not_cure(free: int, goes: bool) -> None:  #
     """
     A pod that the webhook never saw stays if it would not end the shortage any more.
     """
-    expected = "" if goes else "the card is not short any more"
+    expected = "" if goes else "its eviction does not end a shortage any more"
 
     assert expected == against(seen(pod(injected=False), free=free), short=True)
 

@@ -13,6 +13,7 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, pod
 from tests.support.agent.world import Act, World
+from tests.support.builders import T4_BYTES
 from tests.unit.agent.judge.scenes import OVER, WITHIN, settled, violating
 
 
@@ -108,8 +109,8 @@ def test_agent_just_started(short: bool, expected: list[Act]) -> None:  # noqa: 
     """
     world = World(started_at=0)
     world.add(pod("a"), OVER)
-    world.add(pod("b"), WITHIN)
-    world.free[0] = 100 * MIB if short else GIB
+    held = T4_BYTES - OVER - (300 * MIB if short else GIB)
+    world.add(pod("b", limit=held), held)
 
     assert expected == world.run(200)
 

@@ -1,0 +1,85 @@
+"""
+PURE. What a pod can take from its fenced neighbours before or without being evicted: the bound that
+follows from the policy, for people who promise it and for searches that try to beat it.
+
+Memory is taken where a pod holds more than its limit while others on the card are owed more than is
+free. What no fence reaches has no bound: pods without an enforced limit, memory that belongs to no
+pod, a pod that its owner deleted with an endless grace, and time in which nobody may be evicted
+(the agent has just started, the API server or the driver is away).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agent.model.policy import Budgets
+from gpufence.backoff import doubled
+
+if TYPE_CHECKING:
+    from agent.model.policy import EvictionPolicy
+
+HOUR: Final = 3600.0
+LIST_SECONDS: Final = 10.0  # from one list of processes to the next, where the card's use is steady
+DECIDED_SECONDS: Final = 5.0  # the last look and the API server's answer
+
+
+def tolerated_bytes(policy: EvictionPolicy, limit_bytes: int) -> int:
+    """
+    Return what a pod may hold above its limit for ever.
+    """
+    return max(policy.evict_margin_bytes, limit_bytes * policy.evict_margin_percent // 100)
+
+
+def seconds_over(policy: EvictionPolicy, excess_bytes: int, seconds: float = HOUR) -> float:
+    """
+    Return for how long in so many seconds a pod can take so much, now and then, and not go.
+
+    Its time fills a bucket that drains at half the speed meanwhile; the last drop spills over.
+    """
+    speed = policy.speed(excess_bytes)
+    spilt = policy.interval_seconds * speed
+    return min((policy.hold_seconds + spilt + seconds / 2) / (speed + 0.5), seconds)
+
+
+def seconds_until_gone(
+    policy: EvictionPolicy,
+    excess_bytes: int,
+    *,
+    shielded: bool = True,
+    list_seconds: float = LIST_SECONDS,
+) -> float:
+    """
+    Return for how long a pod can take so much without a break until it is gone: seen, held,
+    answered and ended; and, `shielded`, held up by others that leave and by disruption budgets,
+    which is for ever where those are respected.
+    """
+    seen = list_seconds + 3 * policy.interval_seconds
+    held = policy.hold_seconds / policy.speed(excess_bytes) + policy.interval_seconds
+    ended = max(policy.termination_seconds, float(policy.eviction_grace_seconds))
+    seconds = seen + held + DECIDED_SECONDS + ended
+    if not shielded:
+        return seconds
+    if policy.budgets is Budgets.RESPECT:
+        return float("inf")
+    first, most = policy.refused_backoff_seconds, policy.refused_backoff_limit_seconds
+    waits = (doubled(first, most, count) for count in range(policy.refusals_before_delete - 1))
+    return seconds + policy.termination_seconds + most + sum(waits)
+
+
+def most_taken(
+    policy: EvictionPolicy,
+    excess_bytes: int,
+    limit_bytes: int,
+    *,
+    seconds: float = HOUR,
+    evictions: int = 0,
+) -> float:
+    """
+    Return the most bytes x seconds that a tenant takes on one card, never holding more than so much
+    above the limit: by a pod that stays, and by so many that were evicted.
+    """
+    margin = min(tolerated_bytes(policy, limit_bytes), excess_bytes)
+    over = seconds_over(policy, excess_bytes, seconds)
+    stays = excess_bytes * over + margin * (seconds - over)
+    goes = excess_bytes * min(seconds_until_gone(policy, excess_bytes), seconds)
+    return stays + (evictions * goes if evictions else 0.0)

@@ -156,9 +156,8 @@ def _beyond(card: CardUse, uses: Sequence[PodOnCard], able: Container[str]) -> l
         for use in uses
         if use.excess_bytes and use.pod.promise_on(uuid) is not None and use.pod.uid not in able
     ]
-    hidden = card.unlisted_bytes or 0
-    if card.memory is not None:
-        hidden = max(hidden - (card.memory.reserved_bytes or 0), 0)
+    reserved = 0 if card.memory is None else card.memory.reserved_bytes or 0
+    hidden = max((card.unlisted_bytes or 0) - reserved, 0)
     nobodys = [Blame(card.unattributed_bytes or 0), Blame(hidden, hidden=True)]
     return [item for item in (*unfenced, *staying, *nobodys) if item.held_bytes]
 

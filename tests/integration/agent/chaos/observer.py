@@ -16,7 +16,7 @@ from kube import Client, JsonObject, KubeError, as_is, collect, core
 from simulator.node import SimulatedNode
 from simulator.nvml.card import SimulatedCard
 from tests.integration.agent.chaos.spans import Span
-from tests.integration.agent.chaos.truth import REPORT_MARGIN, SHORT_FLOOR, History, Life, Words
+from tests.integration.agent.chaos.truth import History, Life, Moment, Words, stand_of
 
 LOOK_SECONDS = 0.1
 FOG_SECONDS = 0.35
@@ -114,15 +114,22 @@ class Observer:
     def _look(self, seen: Span) -> None:
         present: dict[int, str] = {}
         most: dict[str, int] = {}
+        lives = self.history.lives
+        people = {
+            uid: life.words
+            for uid, life in lives.items()
+            if life.left_at is None and life.evicted is None
+        }
         for place, card in enumerate(self._node.state.cards):
             held = self._held(card, present)
-            free = card.room.free
+            room, total = card.room, card.memory - card.reserved
+            nobodys = max(total - room.free - sum(held.values()), 0)
+            moment = Moment(held, room.free, total, nobodys, self._terminating)
+            stand = stand_of(moment, place, people)
             for uid, used in held.items():
                 most[uid] = max(most.get(uid, 0), used)
-                life = self.history.lives.get(uid)
-                others = any(amount for other, amount in held.items() if other != uid)
-                if life is not None:
-                    life.saw(place, used, seen, short=free < SHORT_FLOOR and others)
+                if uid in lives:
+                    lives[uid].saw(place, used, seen, stand)
             if any(uid in self._terminating for uid in held):
                 self.history.left(place, seen)
         self._owners = present
@@ -131,13 +138,18 @@ class Observer:
 
     def _too_many(self, most: dict[str, int]) -> bool:
         """
-        Tell whether more than half of all pods are over, and in as many namespaces as that takes.
+        Tell whether more than half of those who could go may be over their limits, in as many
+        namespaces as that takes; all of them have the same unit.
         """
         lives = {uid: self.history.lives[uid].words for uid in most if uid in self.history.lives}
-        watched = {uid: words for uid, words in lives.items() if words.watched}
-        over = [words for uid, words in watched.items() if most[uid] > words.limit + REPORT_MARGIN]
+        able = {
+            uid: words
+            for uid, words in lives.items()
+            if words.fenced and uid not in self._terminating
+        }
+        over = [words for uid, words in able.items() if most[uid] > words.thresholds[0]]
         spread = len({words.namespace for words in over})
-        return spread >= SUSPEND_NAMESPACES and 2 * len(over) > len(watched)
+        return spread >= SUSPEND_NAMESPACES and 2 * len(over) > len(able)
 
     def _held(self, card: SimulatedCard, present: dict[int, str]) -> dict[str, int]:
         """

@@ -14,7 +14,7 @@ from gpufence import names
 from gpufence.quantity import GIB, MIB
 from tests.integration.agent.chaos.truth import Words
 
-EVICTING: Final = ("chaos-evict-a", "chaos-evict-b")
+EVICTING: Final = ("chaos-evict-a", "chaos-evict-b", "chaos-evict-c")
 CAPPING: Final = "chaos-cap"
 FREE: Final = "chaos-free"
 MODES: Final[Mapping[str, str | None]] = {
@@ -75,11 +75,12 @@ def population(dice: random.Random, seconds: float) -> list[Person]:
 def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
     kind = name.partition("-")[0]
     script = _SCRIPTS[kind]
-    namespace = dice.choices([*EVICTING, CAPPING, FREE], [8, 8, 2, 2])[0]
+    namespace = dice.choices([*EVICTING, CAPPING, FREE], [6, 6, 4, 2, 2])[0]
     units = dice.choice((1, 2))
     declared = dice.random() > 0.07
     injected = dice.random() > 0.1
     shielded = dice.random() < 0.08
+    noted = dice.randrange(3) if declared and dice.random() < 0.3 else None
     limit = units * GIB
     words = Words(
         name=name,
@@ -89,6 +90,7 @@ def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
         fenced=namespace in EVICTING and declared,
         injected=injected,
         shielded=shielded,
+        card=noted,
     )
     args = [script(dice, limit // MIB), "--on-oom", "wait"]
     if dice.random() < 0.1:
@@ -98,7 +100,10 @@ def _person(dice: random.Random, at: float, stays: float, name: str) -> Person:
         "kind": "Pod",
         "metadata": {
             "name": words.name,
-            "annotations": {names.INJECTED: "nothing"} if injected else {},
+            "annotations": {
+                **({names.INJECTED: "nothing"} if injected else {}),
+                **({} if noted is None else {names.GPUSHARE_CARD_INDEX: str(noted)}),
+            },
             "labels": SHIELD if shielded else {},
         },
         "spec": {

@@ -1,5 +1,5 @@
 """
-PURE. The reference model: what the agent has promised, held against what really happened.
+PURE. The reference model: what `docs/isolation.md` promises, held against what really happened.
 
 It shares nothing with the agent's own judge. It does not follow the agent's samples but knows the
 truth at every moment, so it leaves as much room as two samples leave between them: an eviction is
@@ -11,7 +11,7 @@ the way.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.integration.agent.chaos.spans import Span, fullest, widened, without
+from tests.integration.agent.chaos.spans import Span, both, fullest, widened, without
 from tests.integration.agent.chaos.truth import History, Life, Start
 
 LOOK_SECONDS = 0.15
@@ -99,7 +99,21 @@ def _false(life: Life, history: History, promise: Promise) -> Iterator[str]:
     who = f"{life.words.name}, evicted at second {window.since:.1f},"
     if not life.words.fenced:
         yield f"{who} may never be evicted"
+    yield from _forbidden(window, history, promise, who)
     decided = Span(window.since - promise.decided_seconds, window.until)
+    if _due_by_shortage(life, history, promise, decided):
+        return
+    for span in history.suspended:
+        if span.since + promise.decided_seconds < window.since and window.until < span.until:
+            yield f"{who} went while evictions were suspended, for no shortage"
+    if not _due_by_hold(life, history, promise, decided):
+        yield f"{who} had not been over its limit for long enough: {life}"
+
+
+def _forbidden(window: Span, history: History, promise: Promise, who: str) -> Iterator[str]:
+    """
+    Yield why nobody at all was to go at that time.
+    """
     for blind in history.blind:
         begin = blind.span.since + promise.decided_seconds
         if blind.forbids and begin < window.since and window.until < blind.span.until:
@@ -109,8 +123,6 @@ def _false(life: Life, history: History, promise: Promise) -> Iterator[str]:
             yield f"{who} went while nobody was to go"
         if start.at <= window.since and window.until < start.at + start.pause_seconds:
             yield f"{who} went in the pause after the start at {start.at:.1f}"
-    if not (_due_by_hold(life, history, promise, decided) or _due(life, history, promise, decided)):
-        yield f"{who} had not been over its limit for long enough: {life.over} {life.pressing}"
 
 
 def _due_by_hold(life: Life, history: History, promise: Promise, decided: Span) -> bool:
@@ -130,15 +142,24 @@ def _due_by_hold(life: Life, history: History, promise: Promise, decided: Span) 
     )
 
 
-def _due(life: Life, history: History, promise: Promise, decided: Span) -> bool:
+def _due_by_shortage(life: Life, history: History, promise: Promise, decided: Span) -> bool:
     """
-    Tell whether the pod can have pressed a neighbour on a short card for the short hold.
+    Tell whether the pod can have gone to end a shortage: it took what others were owed for the
+    hold, or pressed on them for the short hold, and its eviction was a cure.
     """
     from_ = max([0.0, *(start.at for start in _before(history, decided))])
-    hold = promise.short_hold_seconds
+    smear = promise.smear_seconds
     return any(
-        fullest(_room(spans, history, from_), decided, hold, promise.smear_seconds) >= hold
-        for spans in life.pressing.values()
+        fullest(_room(spans, history, from_), decided, hold, smear) >= hold
+        and any(
+            cure.since <= decided.until and decided.since <= cure.until + smear
+            for cure in _room(life.barely.get(card, []), history, from_)
+        )
+        for kind, hold in (
+            (life.taking, promise.hold_seconds),
+            (life.pressing, promise.short_hold_seconds),
+        )
+        for card, spans in kind.items()
     )
 
 
@@ -165,28 +186,36 @@ def _violations(
     Yield every stretch of a violation that was in plain sight, with the longest it may last.
     """
     words = life.words
-    if not words.fenced or not words.injected or words.shielded or life.first_use is None:
+    if not words.fenced or words.shielded or life.first_use is None:
         return
     ends = [life.left_at, None if life.evicted is None else life.evicted.since]
     end = min((at for at in ends if at is not None), default=float("inf"))
-    for card, spans in life.over.items():
-        quiet = [*_in_the_way(history, card), *_graces(life, history, promise)]
+    for card, spans in life.over.items() if words.injected else ():
+        quiet = [
+            *_in_the_way(history, card),
+            *_graces(life, history, promise),
+            *history.suspended,
+        ]
         for span in spans:
             whole = Span(span.since, min(span.until, end))
             for piece in without(whole, quiet):
                 yield life, card, piece, promise.longest(promise.hold_seconds)
-    for card, spans in life.pressing.items():
-        for span in spans:
-            whole = Span(span.since, min(span.until, end))
-            for piece in without(whole, _in_the_way(history, card)):
-                yield life, card, piece, promise.longest(promise.short_hold_seconds)
+    for kind, hold in (
+        (life.taking, promise.hold_seconds),
+        (life.pressing, promise.short_hold_seconds),
+    ):
+        for card, spans in kind.items():
+            quiet = [*_in_the_way(history, card), *history.leaving.get(card, [])]
+            for span in both(spans, life.curing.get(card, [])):
+                whole = Span(span.since, min(span.until, end))
+                for piece in without(whole, quiet):
+                    yield life, card, piece, promise.longest(hold)
 
 
 def _in_the_way(history: History, card: int) -> list[Span]:
     blind = [item.span for item in history.blind if item.card in {None, card}]
     starts = [Span(item.stopped_at, item.ready_at) for item in history.starts]
-    leaving = history.leaving.get(card, [])
-    return [*blind, *starts, *history.fog, *history.suspended, *leaving]
+    return [*blind, *starts, *history.fog]
 
 
 def _graces(life: Life, history: History, promise: Promise) -> list[Span]:

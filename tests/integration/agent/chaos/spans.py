@@ -34,6 +34,18 @@ def without(span: Span, holes: Iterable[Span]) -> list[Span]:
     return pieces
 
 
+def both(spans: Iterable[Span], others: Sequence[Span]) -> list[Span]:
+    """
+    Return the stretches that lie in spans of either kind.
+    """
+    pieces = [
+        Span(max(span.since, other.since), min(span.until, other.until))
+        for span in spans
+        for other in others
+    ]
+    return [piece for piece in pieces if piece.since < piece.until]
+
+
 def widened(spans: Iterable[Span], by_seconds: float, from_: float = 0.0) -> list[Span]:
     """
     Make spans as much longer at both ends, none beginning before `from_`; join those that touch.

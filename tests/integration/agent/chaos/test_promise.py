@@ -9,7 +9,16 @@ import pytest
 from gpufence.quantity import GIB, MIB
 from tests.integration.agent.chaos.promise import Findings, Promise, findings
 from tests.integration.agent.chaos.spans import Span, fullest, widened, without
-from tests.integration.agent.chaos.truth import Blind, History, Life, Start, Words
+from tests.integration.agent.chaos.truth import (
+    Blind,
+    History,
+    Life,
+    Moment,
+    Stand,
+    Start,
+    Words,
+    stand_of,
+)
 
 PROMISE = Promise(
     interval_seconds=0.4,
@@ -76,9 +85,28 @@ def test_pressing_a_neighbour_is_reason_enough() -> None:
     """
     On a short card even a pod that no webhook saw may go, in its grace too.
     """
-    item = life(pressing={0: [Span(100.0, 102.0)]}, evicted=at(102.0), injected=False)
+    spans = {0: [Span(100.0, 102.0)]}
+    item = life(pressing=spans, barely=spans, evicted=at(102.0), injected=False)
 
     assert () == found(item).false
+
+
+def test_pressing_is_no_reason_where_it_cures_nothing() -> None:
+    """
+    A pod whose eviction ends no shortage does not go for one.
+    """
+    item = life(pressing={0: [Span(100.0, 102.0)]}, evicted=at(102.0))
+
+    assert 1 == len(found(item).false)
+
+
+def test_eviction_while_suspended_is_found() -> None:
+    """
+    While evictions are suspended nobody goes for his own excess alone.
+    """
+    item = life((105.0, 113.0), evicted=at(113.0))
+
+    assert 1 == len(found(item, suspended=[Span(104.0, 120.0)]).false)
 
 
 def test_sawtooth_may_go() -> None:
@@ -144,11 +172,10 @@ def test_late_eviction_is_found() -> None:
         {"blind": [Blind(Span(115.0, 116.0), "hung")]},
         {"blind": [Blind(Span(115.0, 116.0), "lost", card=0)]},
         {"fog": [Span(115.0, 116.0)]},
-        {"leaving": {0: [Span(115.0, 116.0)]}},
         {"suspended": [Span(115.0, 116.0)]},
         {"starts": [Start(112.0, 113.0, 114.0, 0.0)]},
     ],
-    ids=["blind", "lost", "fog", "leaving", "suspended", "started"],
+    ids=["blind", "lost", "fog", "suspended", "started"],
 )
 def test_what_stood_in_the_way_excuses(more: dict[str, Any]) -> None:
     """
@@ -188,9 +215,30 @@ def test_long_press_is_missed_too() -> None:
     """
     A pod that presses its neighbour has to go within the shorter time.
     """
-    item = life(pressing={0: [Span(100.0, 100.0 + LONGEST)]})
+    spans = {0: [Span(100.0, 100.0 + LONGEST)]}
+    item = life(pressing=spans, curing=spans)
 
     assert 1 == len(found(item).missed)
+    assert () == found(item, leaving={0: [Span(103.0, 104.0)]}).missed
+
+
+def test_long_theft_is_missed_in_the_grace_too() -> None:
+    """
+    A pod that takes what others were promised has to go within the hold, whoever saw it made.
+    """
+    spans = {0: [Span(100.0, 100.1 + LONGEST)]}
+
+    assert 1 == len(found(life(taking=spans, curing=spans, injected=False)).missed)
+    assert () == found(life(taking=spans, injected=False)).missed
+
+
+def test_leaving_pods_excuse_nothing_where_nobody_is_hurt() -> None:
+    """
+    A pod over its limit goes though another one is on its way out.
+    """
+    leaving = {0: [Span(115.0, 116.0)]}
+
+    assert 1 == len(found(life((110.0, 120.0)), leaving=leaving).missed)
 
 
 def test_looks_in_a_row_make_a_span() -> None:
@@ -199,7 +247,7 @@ def test_looks_in_a_row_make_a_span() -> None:
     """
     item = life()
     for second, used in ((1, 2), (2, 2), (3, 1), (4, 2)):
-        item.saw(0, used * GIB, Span(second - 1, second), short=False)
+        item.saw(0, used * GIB, Span(second - 1, second), Stand())
 
     assert [Span(1, 2), Span(4, 4)] == item.over[0]
     assert [] == item.pressing[0]
@@ -209,10 +257,64 @@ def test_thresholds() -> None:
     """
     Over begins above 256 MiB or 3 %, pressing above 64 MiB.
     """
-    large = Life("uid", Words("large", 10 * GIB))
+    assert (GIB + 256 * MIB, GIB + 64 * MIB) == Words("small", GIB).thresholds
+    assert 10 * GIB + 10 * GIB * 3 // 100 == Words("large", 10 * GIB).thresholds[0]
 
-    assert (GIB + 256 * MIB, GIB + 64 * MIB) == life().thresholds
-    assert 10 * GIB + 10 * GIB * 3 // 100 == large.thresholds[0]
+
+TOTAL = 15 * GIB
+PEOPLE = {
+    "thief": Words("thief", GIB),
+    "second": Words("second", GIB),
+    "idle": Words("idle", 8 * GIB, card=0),
+    "capped": Words("capped", GIB, fenced=False),
+    "free": Words("free", GIB, watched=False, fenced=False),
+}
+
+
+def stood(nobodys: int = 0, going: tuple[str, ...] = (), **held: float) -> Stand:
+    """
+    Say who goes on a card where these hold so many GiB.
+    """
+    amounts = {uid: round(used * GIB) for uid, used in held.items()}
+    free = TOTAL - sum(amounts.values()) - nobodys
+    return stand_of(Moment(amounts, free, TOTAL, nobodys, going), 0, PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("stand", "curing"),
+    [
+        (stood(thief=6), set()),  # 8 GiB are owed, 9 are free
+        (stood(thief=10), {"thief"}),
+        (stood(thief=6, second=5.5), {"thief"}),
+        (stood(thief=4, second=3.5, free=4), {"thief", "second"}),
+        (stood(thief=2, free=10), set()),  # 1 GiB of 5
+        (stood(thief=2, capped=10), set()),
+        (stood(thief=9, nobodys=3 * GIB), {"thief"}),
+        (stood(thief=10, going=("thief",)), set()),
+        (stood(thief=1.2, idle=8, second=5.5), {"second"}),
+        (stood(thief=1.2, idle=8, second=0.9, capped=0.95, nobodys=3 * GIB), set()),
+    ],
+)
+def test_whom_a_shortage_evicts(stand: Stand, curing: set[str]) -> None:
+    """
+    The largest excess goes first, and nobody whose going cures nothing.
+    """
+    assert curing == stand.curing
+    assert curing <= stand.barely
+
+
+def test_a_tolerated_pod_goes_only_where_it_cures() -> None:
+    """
+    A little over the limit is held against nobody unless hardly anything is free without it.
+    """
+    people = {"a": Words("a", GIB), "b": Words("b", 13 * GIB)}
+    held = {"a": GIB + 250 * MIB, "b": 13 * GIB}
+    free = 420 * MIB
+    alone = Moment(held, free, sum(held.values()) + free)
+    beside = alone._replace(nobodys=GIB)
+
+    assert {"a"} == stand_of(alone, 0, people).barely
+    assert set() == stand_of(beside, 0, people).barely
 
 
 def test_spans() -> None:

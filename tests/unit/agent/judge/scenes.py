@@ -2,8 +2,10 @@
 Nodes on which something is about to happen at second 0.
 """
 
+from typing import Any
+
 from agent.model.pod import PodOnNode
-from agent.model.policy import EvictionPolicy
+from agent.model.policy import EvictionPolicy, EvictWhen
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
@@ -12,6 +14,8 @@ from tests.support.builders import T4_BYTES
 OVER = LIMIT + 300 * MIB
 SLIGHTLY = LIMIT + 100 * MIB  # over for reports and shortages, tolerated otherwise
 WITHIN = GIB
+THEFT = 12 * GIB
+SHORT_ONLY = EvictionPolicy(evict_when=EvictWhen.SHORT)
 
 
 def settled(*pods: PodOnNode, used: int = WITHIN, policy: EvictionPolicy | None = None) -> World:
@@ -79,5 +83,17 @@ def full(name: str, used: int, *, free: int, policy: EvictionPolicy | None = Non
     neighbour = pod("b", limit=held, namespace="team-b")
     world = settled(pod(name), neighbour, policy=policy)
     world.hold(name, used)
+    world.hold("b", held)
+    return world
+
+
+def robbed(*, free: int = 600 * MIB, policy: EvictionPolicy | None = None, **more: Any) -> World:
+    """
+    Make a node on which pod `a` takes what pod `b` was promised and does not hold yet.
+    """
+    held = T4_BYTES - THEFT - free
+    neighbour = pod("b", limit=held + 2 * GIB, namespace="team-b")
+    world = settled(pod("a", **more), neighbour, policy=policy)
+    world.hold("a", THEFT)
     world.hold("b", held)
     return world

@@ -93,8 +93,9 @@ def _of_use(
     if verdict.by_shortage:
         uses = [standing(item, account, policy) for item in card.pods.values() if item.pod.mode]
         (use,) = (item for item in uses if item.pod is pod)
-        still = account.missing_bytes and (use.short_over or use.taking)
-        if still and cures(use, shortage_of(card, account, uses, ())):
+        coming = [("", item.used_bytes or 0) for item in uses if item.pod.terminating]
+        shortage = shortage_of(card, account, uses, coming=tuple(coming))
+        if shortage.missing_bytes and (use.short_over or use.taking) and cures(use, shortage):
             return ""
         return "its eviction does not end a shortage any more"
     use = standing(use, account, policy)

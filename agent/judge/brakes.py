@@ -88,7 +88,8 @@ def tick_of(
                 account,
                 [use for use in uses if use.card.uuid == uuid],
                 terminating,
-            )._replace(coming=_coming(observation, uuid, terminating, evicted, policy, now))
+                _coming(observation, uuid, terminating, evicted, policy, now),
+            )
             for uuid, account in short.items()
         },
         outstanding=outstanding,

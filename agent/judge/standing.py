@@ -91,14 +91,19 @@ def standing(use: PodOnCard, account: CardAccount, policy: EvictionPolicy) -> Po
 
 
 def shortage_of(
-    card: CardUse, account: CardAccount, uses: Sequence[PodOnCard], leaving: Container[str]
+    card: CardUse,
+    account: CardAccount,
+    uses: Sequence[PodOnCard],
+    leaving: Container[str] = (),
+    coming: tuple[tuple[str, int], ...] = (),
 ) -> Shortage:
     """
     Find out whose eviction ends a card's shortage: the largest excess first, no more than needed.
 
-    Where all of them together do not, those who can be blamed for at least half of it go all the
-    same, so that nobody shields them by holding a little that no fence counts. A pod within the
-    margin stays whenever more than its excess is held by those whom no eviction reaches.
+    Where all of them together do not, those who can be blamed for at least half of what stays
+    missing after all that is `coming` go all the same, so that nobody shields them by holding a
+    little that no fence counts. A pod within the margin stays whenever more than its excess is held
+    by those whom no eviction reaches.
     """
     missing = account.missing_bytes or 0
     able = [] if card.mps else [use for use in uses if can_go(use) and use.pod.uid not in leaving]
@@ -110,7 +115,7 @@ def shortage_of(
     able.sort(key=lambda use: (-use.excess_bytes, use.pod.uid))
     if sum(use.excess_bytes for use in able) < missing:
         able = [use for use in able if use.evict_over and use.pod.injected]
-        if 2 * sum(use.excess_bytes for use in able) < missing:
+        if 2 * sum(use.excess_bytes for use in able) < missing - sum(freed for _, freed in coming):
             able = []
     curing: list[str] = []
     for use in able:
@@ -118,7 +123,7 @@ def shortage_of(
             curing.append(use.pod.uid)
             missing -= use.excess_bytes
     cause = None if curing or not beyond else max(beyond, key=lambda item: item.held_bytes)
-    return Shortage(account.missing_bytes or 0, frozenset(curing), cause)
+    return Shortage(account.missing_bytes or 0, frozenset(curing), cause, coming)
 
 
 def cures(use: PodOnCard, shortage: Shortage) -> bool:

@@ -57,7 +57,10 @@ class EvictionPolicy:
     interval_seconds: float = field(
         default=1.0,
         metadata=setting(
-            "GPUFENCE_INTERVAL_SECONDS", "from one look to the next", least=0.05, most=60
+            "GPUFENCE_INTERVAL_SECONDS",
+            "from one look to the next at most; each comes up to half of it sooner, by chance",
+            least=0.05,
+            most=60,
         ),
     )
     # Longer than any peak of loading a model.

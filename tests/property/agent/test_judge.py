@@ -41,6 +41,38 @@ def test_nobody_within_the_limit_goes(life: Life) -> None:
 
 @FEW
 @given(lives)
+def test_a_tolerated_pod_goes_only_while_hardly_any_is_free(life: Life) -> None:
+    """
+    Who goes with less above his limit than the margin for evictions was on a card below the floor.
+    """
+    for act in lived(life).acts:
+        used, free = life.holds[act.second][act.pod], life.free[act.second]
+        if used is not None and used <= LIMIT + 256 * MIB:
+            assert free is not None
+            assert free < 512 * MIB
+
+
+@FEW
+@given(lives)
+def test_what_is_owed_fits_the_card(life: Life) -> None:
+    """
+    No more is owed than what the card has beside what is held within limits.
+    """
+    world = lived(life)
+    assert world.use is not None
+    for card in world.use.cards.values():
+        held = sum(
+            min(use.used_bytes or 0, LIMIT)
+            for use in card.pods.values()
+            if use.pod.promise_on(card.card.uuid)
+        )
+
+        owed = world.decision.findings[card.card.uuid].owed_bytes
+        assert card.memory is None or 0 <= owed <= max(card.memory.total_bytes - held, 0)
+
+
+@FEW
+@given(lives)
 def test_nobody_goes_alone_for_what_nobody_knows(life: Life) -> None:
     """
     With every figure unknown nobody ever goes.

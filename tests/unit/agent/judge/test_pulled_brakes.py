@@ -47,6 +47,18 @@ def test_decoys_shield_nobody(namespace: str) -> None:
     assert [Act(9, "a")] == world.run(60)
 
 
+def test_decoys_are_not_the_larger_part_of_a_shortage() -> None:
+    """
+    What pods on their way out hold takes no blame off the one who stays.
+    """
+    world = settled(pod("a", limit=GIB), pod("b", limit=13 * GIB), used=MIB, policy=SHORT_ONLY)
+    world.hold("a", 2 * GIB)
+    decoys(world, "team-c", held=GIB, ends_after=45)
+    world.add(pod("other", namespace="free", mode=None), 100 * MIB)
+
+    assert ["a"] == [act.pod for act in world.run(200)]
+
+
 @pytest.mark.parametrize(("namespace", "second"), [("team-a", 3), ("team-c", 43)])
 def test_what_leaving_pods_give_back_is_waited_for_once(namespace: str, second: int) -> None:
     """

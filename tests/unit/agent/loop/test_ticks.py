@@ -2,6 +2,7 @@
 One tick after the other: what is published, said and counted.
 """
 
+import random
 import threading
 from dataclasses import replace
 
@@ -155,6 +156,18 @@ def test_ticks_keep_to_the_clock(now: float, due: float, skipped: int) -> None:
     assert (due, skipped) == next_due(10.0, now, 1.0)
 
 
+def test_nobody_can_know_when_the_next_look_comes() -> None:
+    """
+    Who is far over the limit for half of every second is seen as often as not.
+    """
+    dice, due, seen = random.Random(1), 0.0, 0
+    for _ in range(1000):
+        due, _ = next_due(due, due, 1.0, dice.random())
+        seen += due % 1.0 < 0.5
+
+    assert 400 < seen < 600
+
+
 def test_the_loop_ticks_and_finishes_on_one_thread() -> None:
     """
     All of it happens on the same thread, ticks know how many were left out, `finish` comes last.
@@ -167,7 +180,7 @@ def test_the_loop_ticks_and_finishes_on_one_thread() -> None:
         clock.now += 0.025
 
     finish = lambda: calls.append(("finish", threading.get_ident()))  # noqa: E731 - one line
-    ticker = TickThread(tick, finish, 0.01, clock)
+    ticker = TickThread(tick, finish, 0.01, clock, chance=lambda: 0.0)
     ticker.start()
     assert eventually(lambda: len(calls) >= 3)
     ended = ticker.stop(20)

@@ -72,14 +72,14 @@ def most_taken(
     limit_bytes: int,
     *,
     seconds: float = HOUR,
-    evictions: int = 0,
+    gone: int = 0,
 ) -> float:
     """
-    Return the most bytes x seconds that a tenant takes on one card, never holding more than so much
-    above the limit: by a pod that stays, and by so many that were evicted.
+    Return the most bytes x seconds that a tenant takes on one card by a pod that stays, and by so
+    many that are `gone`, evicted or by themselves, none of which holds more above the limit.
     """
     margin = min(tolerated_bytes(policy, limit_bytes), excess_bytes)
     over = seconds_over(policy, excess_bytes, seconds)
     stays = excess_bytes * over + margin * (seconds - over)
     goes = excess_bytes * min(seconds_until_gone(policy, excess_bytes), seconds)
-    return stays + (evictions * goes if evictions else 0.0)
+    return stays + (gone * goes if gone else 0.0)

@@ -11,7 +11,7 @@ from agent.judge.reason import hold_seconds, verdict_on, within
 from agent.judge.standing import account_of, finding, lasting, standing
 from agent.judge.time import carried
 from agent.model.decision import Brake, Decision, Outcome, Verdict
-from agent.model.memory import EMPTY, NO_REFUSALS, NO_WATCH, Memory, PodMemory
+from agent.model.memory import EMPTY, NO_REFUSALS, NO_WATCH, Bucket, Memory, PodMemory
 from agent.model.use import PodOnCard
 from gpufence.mode import Mode
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from agent.judge.brakes import Tick
     from agent.judge.standing import CardAccount
-    from agent.model.memory import Bucket, Watch
+    from agent.model.memory import Watch
     from agent.model.pod import PodOnNode
     from agent.model.policy import EvictionPolicy
     from agent.model.use import Observation
@@ -36,8 +36,8 @@ def judge(
     """
     Decide what happens to every fenced pod of the node, and why.
 
-    `outstanding` are the acts of earlier ticks that have not been answered. The result does not
-    depend on the order of anything that comes in. What cannot be known is never held against a pod.
+    `outstanding` are the acts that have not been answered. The result does not depend on any order.
+    What cannot be known is never held against a pod.
     """
     pods, cards = observation.pods, observation.cards
     accounts = {uuid: account_of(card, pods, policy) for uuid, card in cards.items()}
@@ -51,30 +51,30 @@ def judge(
             of_pod, remembered[uid] = _judge_pod(pod, uses.get(uid, ()), observation, tick)
             verdicts += of_pod
     verdicts, acts = chosen(verdicts, uses, tick)
-    nobodys: dict[str, Bucket] = {}
-    short: dict[str, Bucket] = {}
+    nobodys, short = dict[str, Bucket](), dict[str, Bucket]()
     for uuid, card in cards.items():
-        held = card.unattributed_bytes
-        over = None if held is None else held > policy.unattributed_floor_bytes
+        held, floor = card.unattributed_bytes, policy.unattributed_floor_bytes
+        over = None if held is None else held > floor
         nobodys[uuid] = lasting(memory.unattributed.get(uuid, EMPTY), card, tick, over=over)
-        blamed = uuid in tick.shortages and tick.shortages[uuid].cause is not None
+        missing = tick.shortages.get(uuid)
+        blamed = missing is not None and missing.cause is not None and missing.missing_bytes > floor
         short[uuid] = lasting(memory.short.get(uuid, EMPTY), card, tick, over=blamed)
-    counting = {uuid for item in remembered.values() for uuid in item.watches}
-    unlisted = {uuid for uuid, card in cards.items() if card.listed_at is None}
+    suspects = {uuid for item in remembered.values() for uuid in item.watches}
+    suspects |= {uuid for uuid, card in cards.items() if card.listed_at is None}
     decision = Decision(
         at=now,
         verdicts=tuple(verdicts),
         acts=tuple(acts),
         brake=tick.node_brake or (Brake.SUSPENDED if tick.suspended else None),
-        suspects=frozenset(counting | unlisted),
+        suspects=frozenset(suspects),
         findings={
             uuid: finding(card, accounts[uuid], nobodys[uuid], short[uuid], tick)
             for uuid, card in cards.items()
         },
         suspensions=tuple(tick.suspended.values()),
     )
-    listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards}
-    listed.update((uuid, cards[uuid].listed_at or 0.0) for uuid in tick.renewed)
+    renewed = {uuid: cards[uuid].listed_at or 0.0 for uuid in tick.renewed}
+    listed = {uuid: at for uuid, at in memory.listed.items() if uuid in cards} | renewed
     return decision, Memory(
         started_at=memory.started_at,
         pods=remembered,

@@ -239,7 +239,10 @@ class EvictionPolicy:
     # Monitors hold less.
     unattributed_floor_bytes: int = field(
         default=256 * MIB,
-        metadata=setting("GPUFENCE_UNATTRIBUTED_FLOOR", "memory of no pod that is worth an Event"),
+        metadata=setting(
+            "GPUFENCE_UNATTRIBUTED_FLOOR",
+            "memory of no pod, or missing on a card, that is worth an Event",
+        ),
     )
     # A container is a few seconds older than the API server's word of it.
     unattributed_hold_seconds: float = field(

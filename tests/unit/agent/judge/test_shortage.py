@@ -228,6 +228,19 @@ def test_who_is_behind_a_shortage_is_named(name: str, change: dict[str, Any]) ->
     assert name == _name_of_cause(world)
 
 
+def test_what_drivers_hide_everywhere_is_not_worth_a_word() -> None:
+    """
+    A card that is promised to the last byte lacks what its driver holds, and nobody is blamed.
+    """
+    world = settled(pod("a", limit=T4_BYTES // 2), pod("b", limit=T4_BYTES // 2))
+    free = T4_BYTES - 2 * GIB - 200 * MIB
+    world.free[0] = free
+    world.run(100)
+
+    assert free < world.decision.findings[UUID].owed_bytes
+    assert world.decision.findings[UUID].shortage is None
+
+
 def test_hidden_memory_is_named_as_such() -> None:
     """
     Memory that no process shows stands behind a shortage that nothing else explains.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.model.decision import Brake, Outcome
+from agent.model.decision import Answer, Brake, Outcome
 from agent.model.memory import Bucket, Evicted
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
@@ -165,3 +165,20 @@ def test_nobody_goes_for_a_shortage_while_pods_are_not_known_for_certain() -> No
 
     # 5 s by second 5, and 20 s from there on: the second before the first look is lost.
     assert [Act(24, "a")] == world.run(60, script)
+
+
+def test_who_is_due_for_a_shortage_waits_for_the_api_server() -> None:
+    """
+    A pod that is to be asked for again waits until the pods are known for certain.
+    """
+    world = robbed(policy=SHORT_ONLY)
+    world.answer = Answer.BLOCKED
+
+    def script(second: int) -> None:
+        world.reachable = not 10 <= second < 40
+
+    world.run(30, script)
+    (found,) = (item for item in world.decision.verdicts if item.pod.name == "a")
+
+    assert Brake.STALE_PODS is found.brake
+    assert [Act(9, "a"), Act(40, "a")] == world.run(41, script)

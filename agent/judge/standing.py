@@ -106,7 +106,7 @@ def shortage_of(
     by those whom no eviction reaches.
     """
     missing = account.missing_bytes or 0
-    able = [] if card.mps else [use for use in uses if can_go(use) and use.pod.uid not in leaving]
+    able = [use for use in uses if can_go(use) and use.pod.uid not in leaving]
     beyond = _beyond(card, uses, {use.pod.uid for use in able})
     others = sum(item.held_bytes for item in beyond)
     able = [
@@ -142,7 +142,7 @@ def can_go(use: PodOnCard) -> bool:
     pod = use.pod
     if use.limit_bytes is None or pod.mode is not Mode.EVICT:
         return False
-    return pod.enforced and not pod.exempt and not pod.terminating
+    return pod.enforced and not pod.exempt and not pod.terminating and not use.mps
 
 
 def _beyond(card: CardUse, uses: Sequence[PodOnCard], able: Container[str]) -> list[Blame]:

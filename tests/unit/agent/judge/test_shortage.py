@@ -171,6 +171,18 @@ def test_who_does_not_cure_a_shortage_goes_by_the_ordinary_rules(excess: int) ->
     assert [] == world.run(100)
 
 
+def test_a_client_of_the_nodes_mps_server_ends_no_shortage() -> None:
+    """
+    What a pod holds through the node's MPS server cannot be held against it, on a short card either.
+    """
+    world = World(mps={0})
+    world.add(pod("a"), THEFT)
+    world.add(pod("b", limit=T4_BYTES - LIMIT), MIB)
+
+    assert [] == world.run(60)
+    assert Outcome.MPS is world.outcome("a")
+
+
 def test_a_little_that_no_fence_counts_shields_nobody() -> None:
     """
     An offender who took more than half of what is missing goes, whoever has the rest.
@@ -180,7 +192,7 @@ def test_a_little_that_no_fence_counts_shields_nobody() -> None:
     world.add(pod("b", limit=T4_BYTES - LIMIT), MIB)
     world.strangers[9] = (0, 2 * GIB)
 
-    assert [Act(10, "a")] == world.run(60)
+    assert [Act(9, "a")] == world.run(60)
 
 
 def test_the_largest_excess_ends_a_shortage_alone() -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
-from gpufence.candidates import assigned_card
-from gpufence.dialects import Undeclared, Unreadable, read_declaration
+from gpufence.candidates import CandidateCard, assigned_card
+from gpufence.dialects import Undeclared, Unreadable
 from gpufence.errors import GpufenceError
-from gpufence.limits import Limits, limits_on
+from gpufence.held import held_limits
+from gpufence.limits import Limits
 from gpufence.mode import Mode, effective_mode, namespace_mode
 from gpufence.plan import Done, read_plan
 from gpufence.pods import read_pod
@@ -103,11 +104,10 @@ def _fence(raw: Object, context: PodContext) -> _Fence:
     Work out the limit on each card; cards of one size have one limit.
     """
     pod = read_pod(raw)
-    declaration = read_declaration(pod, context.units)
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
     words = read_namespace_options(context.annotations)
     by_size = {
-        size: limits_on(declaration, pod, options, words, size)
+        size: held_limits(pod, options, words, CandidateCard(context.units, size))
         for size in {card.memory_bytes for card in context.cards}
     }
     limits: dict[str, PodLimit] = {}

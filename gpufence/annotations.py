@@ -9,14 +9,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpufence import names
+from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError, Problem
 from gpufence.quantity import MIB, read_bytes
 from gpufence.shape import whole_number
+from gpufence.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 MOST_PROCESSES = 1024
+_MOST_NOTES = 16
 
 _POD_KEYS = frozenset((*names.USER_KEYS, *names.WRITTEN_KEYS))
 _WORKING_KEYS = f"those that do: {', '.join(names.USER_KEYS)}"
@@ -87,7 +90,20 @@ def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str])
         for key in sorted(own.keys() - _POD_KEYS)
         if not _container_of(key)
     ]
-    return PodOptions(memory_of=memory_of, unreadable=tuple(problems), notes=tuple(notes), **values)
+    return PodOptions(
+        memory_of=memory_of, unreadable=tuple(problems), notes=_bounded(notes), **values
+    )
+
+
+def _bounded(notes: list[Problem]) -> tuple[Problem, ...]:
+    """
+    Keep the first notes, and say how many more there are: a pod may have thousands of keys.
+    """
+    if len(notes) <= _MOST_NOTES:
+        return tuple(notes)
+    more = f"and {len(notes) - _MOST_NOTES} more keys do nothing on a pod"
+    last = notes[_MOST_NOTES]
+    return (*notes[:_MOST_NOTES], last._replace(reason=more))
 
 
 def read_namespace_options(annotations: Mapping[str, str]) -> NamespaceOptions:
@@ -158,11 +174,11 @@ def _read_memory_of(
     for key in sorted([key for key in own if key.startswith(names.MEMORY_OF_CONTAINER)]):
         container = _container_of(key)
         if container in containers:
-            amount = _read_value(key, own[key], read_memory, problems)
+            amount = _read_value(key, own[key], _own_memory, problems)
             if amount is not None:
                 amounts[container] = amount
         elif container:
-            remedy = f"end the key with one of {', '.join(sorted(containers))}"
+            remedy = f"end the key with one of {listed(sorted(containers))}"
             notes.append(Problem(key, own[key], "is for a container the pod does not have", remedy))
     return amounts, notes
 
@@ -184,6 +200,17 @@ def _container_of(key: str) -> str | None:
     if key.startswith(names.MEMORY_OF_CONTAINER):
         return key.removeprefix(names.MEMORY_OF_CONTAINER) or None
     return None
+
+
+def _own_memory(text: str, field: str) -> int:
+    """
+    Read what a pod grants itself: more than any card holds would be no limit at all.
+    """
+    amount = read_memory(text, field)
+    if amount <= LARGEST_CARD:
+        return amount
+    remedy = "write what one card can hold, such as 6Gi"
+    raise InvalidError(Problem(field, text, "is more than any card holds", remedy))
 
 
 def _processes(text: str, field: str) -> int:
@@ -221,7 +248,7 @@ class _Option(NamedTuple):
 
 
 _POD_OPTIONS = (
-    _Option(names.MEMORY, "memory_bytes", read_memory),
+    _Option(names.MEMORY, "memory_bytes", _own_memory),
     _Option(names.PROCESSES_PER_CARD, "processes", _processes),
     _Option(names.HEADROOM, "headroom", _headroom),
     _Option(names.PYTHON_HOOK, "python_hook", _enabled),

@@ -8,7 +8,8 @@ frameworks read as "no limit".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
 from gpufence.dialects import (
@@ -20,7 +21,9 @@ from gpufence.dialects import (
 )
 from gpufence.dialects.annotation import by_annotation
 from gpufence.errors import annotation_problem
+from gpufence.pods import phase_sums, smallest_of_phases
 from gpufence.quantity import MIB, write_bytes
+from gpufence.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from gpufence.candidates import CandidateCard
     from gpufence.errors import Problem
     from gpufence.pods import Container, Pod
+
+_ALL: Final = Fraction(1)
 
 
 class Part(NamedTuple):
@@ -131,13 +136,14 @@ def _shares(declared: Declared, pod: Pod, options: PodOptions) -> dict[str, int]
     """
     total = options.memory_bytes or 0
     asking = {claim.container for claim in declared.claims}
-    shares: dict[str, int] = {}
-    for phase in pod.phases:
-        together = [item.name for item in phase if item.name in asking]
-        rest = total - sum([options.memory_of.get(name, 0) for name in together])
-        without = [name for name in together if name not in options.memory_of]
-        for name in without:
-            shares[name] = min(rest // len(without), shares.get(name, rest))
+    without = dict.fromkeys(asking.difference(options.memory_of), 1)
+    named = {name: own for name, own in options.memory_of.items() if name in asking}
+    each = [
+        (total - own) // sharing if sharing else total
+        for own, sharing in zip(phase_sums(pod, named), phase_sums(pod, without), strict=True)
+    ]
+    smallest = smallest_of_phases(pod, each)
+    shares = {name: smallest[name] for name in without}
     starved = sorted(name for name, share in shares.items() if share < MIB)
     if not starved:
         return shares
@@ -145,7 +151,7 @@ def _shares(declared: Declared, pod: Pod, options: PodOptions) -> dict[str, int]
         annotation_problem(
             names.MEMORY,
             write_bytes(total),
-            f"leaves under 1 MiB to {', '.join(starved)}",
+            f"leaves under 1 MiB to {listed(starved)}",
             "raise it, or lower the amounts of the other containers",
         )
     )
@@ -218,13 +224,8 @@ def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None
         if rule is Sum.LARGEST_INIT and regular is not None:
             others = [item.name for item in pod.containers if not item.regular]
             return max(regular, *[parts.get(name) or 0 for name in others], 0)
-    largest = 0
-    for phase in pod.phases:
-        total = _total(parts, phase)
-        if total is None:
-            return None
-        largest = max(largest, total)
-    return largest
+    known = {name: part for name, part in parts.items() if part is not None}
+    return max(phase_sums(pod, known)) if len(known) == len(parts) else None
 
 
 def _total(parts: Mapping[str, int | None], containers: Iterable[Container]) -> int | None:
@@ -243,11 +244,13 @@ def _shrink(parts: dict[str, int | None], pod: Pod, limit: int) -> None:
 
     Each keeps at least one byte: a part of zero would read as no limit.
     """
-    whole = dict(parts)
-    for phase in pod.phases:
-        together = {item.name: part for item in phase if (part := whole.get(item.name))}
-        total = sum(together.values())
-        if total > limit:
-            rest = limit - len(together)
-            for name, part in together.items():
-                parts[name] = min(parts[name] or part, 1 + part * rest // total)
+    known = {name: part for name, part in parts.items() if part}
+    left = [
+        Fraction(limit - together, total) if total > limit else _ALL
+        for total, together in zip(
+            phase_sums(pod, known), phase_sums(pod, dict.fromkeys(known, 1)), strict=True
+        )
+    ]
+    smallest = smallest_of_phases(pod, left)
+    for name, part in known.items():
+        parts[name] = min(part, 1 + part * smallest[name] // 1)

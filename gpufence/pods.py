@@ -11,7 +11,11 @@ from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from fractions import Fraction
+    from typing import TypeVar
+
+    T = TypeVar("T", int, Fraction)
 
 
 class ContainerKind(StrEnum):
@@ -43,13 +47,13 @@ class Pod(NamedTuple):
     """
     A pod as far as its GPU memory goes.
 
-    `phases` are the sets of containers that run together: the pod's life first, then each init
-    container with the sidecars that were started before it.
+    Its phases are the sets of containers that run together: each init container with the sidecars
+    that were started before it, and last the pod's life. Nobody lists them, since that takes the
+    square of the number of containers: `phase_sums` and `smallest_of_phases` do the sums.
     """
 
     annotations: Mapping[str, str]
     containers: tuple[Container, ...]
-    phases: tuple[tuple[Container, ...], ...]
     node_name: str
     node_selector: Mapping[str, str]
     affinity: Object
@@ -65,11 +69,9 @@ def read_pod(pod: Object) -> Pod:
     affinity = spec.get("affinity")
     if affinity is not None:
         affinity = as_object(affinity, "spec.affinity").get("nodeAffinity")
-    containers = _read_containers(spec)
     return Pod(
         annotations=as_texts(metadata.get("annotations"), "metadata.annotations"),
-        containers=containers,
-        phases=_phases(containers),
+        containers=_read_containers(spec),
         node_name=as_text(spec.get("nodeName"), "spec.nodeName"),
         node_selector=as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
         affinity=as_object(affinity, "spec.affinity.nodeAffinity"),
@@ -77,21 +79,40 @@ def read_pod(pod: Object) -> Pod:
     )
 
 
-def _phases(containers: tuple[Container, ...]) -> tuple[tuple[Container, ...], ...]:
+def phase_sums(pod: Pod, weights: Mapping[str, int]) -> list[int]:
     """
-    Return the sets of containers that run together.
+    Add up the containers of each phase, in the order in which they run; one without a weight
+    weighs nothing.
     """
-    sidecars: list[Container] = []
-    regular: list[Container] = []
-    starts: list[tuple[Container, ...]] = []
-    for container in containers:
+    sums = []
+    stays = life = 0
+    for container in pod.containers:
+        weight = weights.get(container.name, 0)
         if container.kind is ContainerKind.SIDECAR:
-            sidecars.append(container)
+            stays += weight
         elif container.kind is ContainerKind.INIT:
-            starts.append((*sidecars, container))
+            sums.append(stays + weight)
         else:
-            regular.append(container)
-    return ((*sidecars, *regular), *starts)
+            life += weight
+    return [*sums, stays + life]
+
+
+def smallest_of_phases(pod: Pod, values: Sequence[T]) -> dict[str, T]:
+    """
+    Return the smallest value of all phases that a container runs in, by its name; `values` has one
+    for each phase, in the order in which they run.
+    """
+    smallest: dict[str, T] = {}
+    earlier = len(values) - 1
+    since = values[earlier]
+    for container in reversed(pod.containers):
+        value = since
+        if container.kind is ContainerKind.INIT:
+            earlier -= 1
+            value = values[earlier]
+            since = min(since, value)
+        smallest[container.name] = min(value, smallest.get(container.name, value))
+    return smallest
 
 
 def _read_containers(spec: Object) -> tuple[Container, ...]:

@@ -29,6 +29,15 @@ def printable(text: str, most: int | None = None) -> str:
     return "".join([char if char.isprintable() else "?" for char in cut])
 
 
+def listed(items: Sequence[str], most: int = 8) -> str:
+    """
+    List names, the first of them where somebody has given many.
+    """
+    if len(items) <= most:
+        return ", ".join(items)
+    return f"{', '.join(items[:most])} and {len(items) - most} more"
+
+
 def mebibytes(amount: int | None, *, unit: str = " MiB", unknown: str = "unknown") -> str:
     """
     Write what is held in whole MiB, rounded up.

@@ -12,7 +12,7 @@ from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
-from gpufence.limits import read_limits
+from gpufence.held import held_limits
 from gpufence.plan import Done, read_plan
 from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
@@ -171,7 +171,7 @@ def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str])
         units=Units() if node is None else node.units,
         memory_bytes=min((card.memory_bytes for card in cards), default=None),
     )
-    limits = read_limits(pod, options, read_namespace_options(namespace), card)
+    limits = held_limits(pod, options, read_namespace_options(namespace), card)
     match limits:
         case Undeclared():
             return Declaration(why_not=limits.reason)

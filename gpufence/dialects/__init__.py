@@ -18,12 +18,13 @@ from gpufence.dialects.spec import (
     Declared,
     DialectSpec,
     GpuRequest,
-    NeverRunsError,
     Sum,
     Undeclared,
     Units,
+    UnknownUnitError,
     Unreadable,
     two_ways,
+    way_of,
 )
 from gpufence.errors import InvalidError
 from gpufence.quantity import read_count
@@ -54,6 +55,7 @@ __all__ = [
     "concerns_gpufence",
     "gpu_requests",
     "read_declaration",
+    "spoken",
 ]
 
 SPECS: Final[tuple[DialectSpec, ...]] = tuple(
@@ -122,19 +124,23 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
 
     Two systems in one pod are unreadable: each keeps its own bookkeeping, and no limit fits both.
     """
+    found: list[Declared | Unreadable] = []
     try:
         requests = gpu_requests(pod)
-        declarations = [
-            declared
-            for place in _places(pod, requests)
-            if (declared := SPECS[place].read(pod, requests, units)) is not None
-        ]
+        for place in spoken(pod, requests):
+            spec = SPECS[place]
+            try:
+                declared = spec.read(pod, requests, units)
+            except UnknownUnitError as error:
+                found.append(Unreadable(error.problem, own_words=False))
+            else:
+                found += [] if declared is None else [declared]
     except InvalidError as error:
-        return Unreadable(error.problem, never_runs=isinstance(error, NeverRunsError))
-    if len(declarations) > 1:
-        return Unreadable(two_ways(declarations))
-    if declarations:
-        return declarations[0]
+        return Unreadable(error.problem)
+    if len(found) > 1:
+        return Unreadable(two_ways([_way(each) for each in found]))
+    if found:
+        return found[0]
     if pod.has_resource_claims:
         return Undeclared(
             "it gets its devices by resource claims (DRA), which gpufence does not read"
@@ -142,7 +148,7 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
     return Undeclared("no container asks for GPU memory in a way gpufence knows")
 
 
-def _places(pod: Pod, requests: list[GpuRequest]) -> list[int]:
+def spoken(pod: Pod, requests: Iterable[GpuRequest]) -> list[int]:
     """
     Return the places of the dialects that a pod speaks, but of those that another one refines.
     """
@@ -155,6 +161,13 @@ def _places(pod: Pod, requests: list[GpuRequest]) -> list[int]:
         places.add(ANNOTATION_KEYS[key])
     refined = {other for place in places for other in _REFINED[place]}
     return sorted(places - refined)
+
+
+def _way(found: Declared | Unreadable) -> str:
+    """
+    Name one of several ways to declare memory, even one whose unit is not known.
+    """
+    return way_of(found) if isinstance(found, Declared) else found.problem.field
 
 
 def _place_of(resource: str) -> int:

@@ -6,8 +6,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.dialects.spec import Claim, Declared, DialectSpec, Sum, amount_of, is_near
-from gpufence.errors import InvalidError, Problem
+from gpufence.dialects.spec import (
+    Claim,
+    Declared,
+    DialectSpec,
+    Sum,
+    UnknownUnitError,
+    amount_of,
+    is_near,
+)
+from gpufence.errors import Problem
 from gpufence.names import (
     GPUSHARE_BOOKKEEPING,
     GPUSHARE_CARD_INDEX,
@@ -15,6 +23,7 @@ from gpufence.names import (
     GPUSHARE_MEMORY,
 )
 from gpufence.quantity import GIB, MIB, write_bytes
+from gpufence.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +37,7 @@ def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
     unit = units.gpushare_bytes
     asking = [item for item in requests if GPUSHARE_MEMORY in item.counts]
     if unit is None:
-        raise InvalidError(
+        raise UnknownUnitError(
             Problem(
                 GPUSHARE_MEMORY,
                 str(asking[0].counts[GPUSHARE_MEMORY]),
@@ -70,7 +79,7 @@ def _notes(containers: Sequence[Container]) -> Iterator[Problem]:
     if len(containers) > 1:
         yield Problem(
             GPUSHARE_MEMORY,
-            ", ".join(item.name for item in containers),
+            listed([item.name for item in containers]),
             "is asked for by several containers, which gpushare starts on one-card nodes only",
             "ask for it in one container",
         )
@@ -78,7 +87,7 @@ def _notes(containers: Sequence[Container]) -> Iterator[Problem]:
     if early:
         yield Problem(
             GPUSHARE_MEMORY,
-            ", ".join(early),
+            listed(early),
             "is asked for by an init container, which gpushare does not count",
             "ask for it in a regular container",
         )

@@ -12,12 +12,12 @@ from gpufence.dialects.spec import (
     Claim,
     Declared,
     DialectSpec,
-    NeverRunsError,
 )
 from gpufence.errors import InvalidError, annotation_problem
 from gpufence.names import KAI_CONTAINER, KAI_DEVICES, KAI_FRACTION, KAI_MEMORY
 from gpufence.quantity import MIB
 from gpufence.shape import whole_number
+from gpufence.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _memory(text: str) -> Amount:
     try:
         mebibytes = whole_number(text, KAI_MEMORY, most=LARGEST_CARD // MIB)
     except InvalidError as error:
-        raise NeverRunsError(
+        raise InvalidError(
             annotation_problem(
                 KAI_MEMORY,
                 text,
@@ -65,7 +65,7 @@ def _fraction(text: str) -> Amount:
     whole, dot, decimals = text.partition(".")
     plain = decimals.isascii() and decimals.isdigit() and len(decimals) <= _MOST_DECIMALS
     if whole not in ("", "0") or not dot or not plain or not int(decimals):
-        raise NeverRunsError(
+        raise InvalidError(
             annotation_problem(
                 KAI_FRACTION,
                 text,
@@ -96,7 +96,7 @@ def _container(pod: Pod) -> str:
             KAI_CONTAINER,
             wanted or "",
             "names no container of the pod",
-            f"write one of {', '.join(item.name for item in pod.containers)}",
+            f"write one of {listed([item.name for item in pod.containers])}",
         )
     )
 

@@ -104,11 +104,12 @@ class Undeclared(NamedTuple):
 
 class Unreadable(NamedTuple):
     """
-    A pod that says something nobody can act on; `never_runs` where its scheduler cannot either.
+    A pod that says something nobody can act on, by its own words or because its node does not tell
+    what their numbers mean.
     """
 
     problem: Problem
-    never_runs: bool = False
+    own_words: bool = True
 
 
 class GpuRequest(NamedTuple):
@@ -150,6 +151,12 @@ class DialectSpec(NamedTuple):
     card_key: str = ""
     node_figures: tuple[str, ...] = ()
 
+    def is_asked_by(self, resource: str) -> bool:
+        """
+        Return whether a resource is one of the system's own.
+        """
+        return resource in self.resources or bool(self.prefix and resource.startswith(self.prefix))
+
     @property
     def setting(self) -> str:
         """
@@ -158,9 +165,9 @@ class DialectSpec(NamedTuple):
         return self.name.upper().replace("-", "_")
 
 
-class NeverRunsError(InvalidError):
+class UnknownUnitError(InvalidError):
     """
-    Raised for a declaration that no node can ever satisfy.
+    Raised for a number whose meaning only the node could tell, and does not: no fault of the pod's.
     """
 
 
@@ -170,7 +177,7 @@ def amount_of(container: Container, resource: str, units: int, unit_bytes: int) 
     """
     if units * unit_bytes <= LARGEST_CARD:
         return Amount(units * unit_bytes)
-    raise NeverRunsError(
+    raise InvalidError(
         Problem(
             f"{container.field}.resources.limits[{resource}]",
             str(container.gpu[resource]),
@@ -187,7 +194,7 @@ def percentage(container: Container, resource: str, percent: int) -> Amount:
     whole = 100
     if percent <= whole:
         return Amount(share=(percent, whole))
-    raise NeverRunsError(
+    raise InvalidError(
         Problem(
             f"{container.field}.resources.limits[{resource}]",
             str(container.gpu[resource]),
@@ -204,13 +211,20 @@ def is_near(value: int, wanted: int) -> bool:
     return abs(value - wanted) * 100 <= wanted * _TOLERANCE_PERCENT
 
 
-def two_ways(declarations: Sequence[Declared]) -> Problem:
+def way_of(declared: Declared) -> str:
+    """
+    Name what a declaration counts, and whose it is.
+    """
+    return f"{declared.dialect} ({declared.basis})"
+
+
+def two_ways(ways: Sequence[str]) -> Problem:
     """
     Name what a pod declares in more than one way: each system keeps its own bookkeeping.
     """
     return Problem(
         "resources.limits",
-        ", ".join(f"{each.dialect} ({each.basis})" for each in declarations),
+        ", ".join(ways),
         "are two ways to declare GPU memory in one pod",
         "keep the one whose scheduler runs the pod",
     )

@@ -15,10 +15,12 @@ from gpufence.dialects.spec import (
     amount_of,
     is_near,
     two_ways,
+    way_of,
 )
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import VOLCANO_BOOKKEEPING, VOLCANO_CARD_INDEX, VOLCANO_MEMORY, VOLCANO_NUMBER
 from gpufence.quantity import MIB
+from gpufence.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +37,8 @@ def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
     memory = [item for item in requests if VOLCANO_MEMORY in item.counts]
     number = [item for item in requests if VOLCANO_NUMBER in item.counts]
     if memory and number:
-        raise InvalidError(two_ways([_shares(memory, units), _whole_cards(number)]))
+        ways = [_shares(memory, units), _whole_cards(number)]
+        raise InvalidError(two_ways([way_of(each) for each in ways]))
     return _shares(memory, units) if memory else _whole_cards(number)
 
 
@@ -66,7 +69,7 @@ def _shares(requests: Sequence[GpuRequest], units: Units) -> Declared:
         notes = (
             Problem(
                 VOLCANO_MEMORY,
-                ", ".join(claim.container for claim in claims),
+                listed([claim.container for claim in claims]),
                 "is asked for by several containers, of which Volcano starts only one",
                 "ask for it in one container",
             ),

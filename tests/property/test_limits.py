@@ -16,6 +16,7 @@ from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, read_pod
 from gpufence.quantity import GIB, MIB
 from tests.property.strategies import cards, json_values, noise, pods, readable_pods
+from tests.support.builders import phases
 
 ceilings = st.none() | st.integers(MIB, 20 * GIB)
 
@@ -39,7 +40,7 @@ def test_parts_that_run_together_fit_the_pods_limit(
     limits = _read(pod, card, ceiling)
     if isinstance(limits, Limits) and limits.limit_bytes is not None:
         parts = {part.container: part.limit_bytes or 0 for part in limits.parts}
-        for phase in pod.phases:
+        for phase in phases(pod):
             assert sum(parts.get(item.name, 0) for item in phase) <= limits.limit_bytes
 
 

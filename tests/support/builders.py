@@ -9,6 +9,7 @@ from typing import Any
 
 from gpufence import names
 from gpufence.cards import Card, Instance, NodeCards, write_cards
+from gpufence.pods import Container, ContainerKind, Pod
 from gpufence.quantity import GIB, MIB
 
 T4_BYTES = 15360 * MIB
@@ -130,3 +131,18 @@ def node_cards(
         units=tuple(sorted((units or {}).items())),
         factor=factor,
     )
+
+
+def phases(pod: Pod) -> list[list[Container]]:
+    """
+    List who runs together, in the order in which they run, as the documentation of Kubernetes says
+    it: what the product only sums up.
+    """
+    sidecars: list[Container] = []
+    starts: list[list[Container]] = []
+    for item in pod.containers:
+        if item.kind is ContainerKind.SIDECAR:
+            sidecars.append(item)
+        elif item.kind is ContainerKind.INIT:
+            starts.append([*sidecars, item])
+    return [*starts, [*sidecars, *(item for item in pod.containers if item.regular)]]

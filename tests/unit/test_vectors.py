@@ -8,6 +8,7 @@ import pytest
 
 from gpufence.annotations import PodOptions, read_namespace_options, read_pod_options
 from gpufence.dialects import Undeclared, Unreadable
+from gpufence.held import held_limits
 from gpufence.limits import Limits, read_limits
 from gpufence.pods import read_pod
 from gpufence.share import ShareTerms, allowance, reserve_bytes
@@ -50,7 +51,9 @@ def _outcome(vector: Vector) -> dict[str, Any]:
     if isinstance(said, Undeclared):
         return {"undeclared": True}
     if isinstance(said, Unreadable):
-        return {"unreadable": said.problem.field, "never_runs": said.never_runs}
+        held = held_limits(pod, options, read_namespace_options(vector.namespace), vector.card)
+        amount = {"held": held.limit_bytes} if isinstance(held, Limits) else {}
+        return {"unreadable": said.problem.field, "own_words": said.own_words, **amount}
     return {
         "dialect": said.dialect,
         "limit": said.limit_bytes,

@@ -178,7 +178,7 @@ def _limits(
             failed.append(limits)
     unreadable = [item for item in failed if isinstance(item, Unreadable)]
     if not readable:
-        return unreadable[0] if unreadable else failed[0]
+        return min(unreadable, key=_own_words, default=failed[0])
     library_caps = all(each.library_caps for _, each in readable)
     amounts = [each.limit_bytes for _, each in readable if each.limit_bytes is not None]
     return PodLimits(
@@ -189,6 +189,13 @@ def _limits(
         fenced=not library_caps and any(each.enforced for _, each in readable),
         unclear=tuple(dict.fromkeys([item.problem for item in unreadable])),
     )
+
+
+def _own_words(unreadable: Unreadable) -> bool:
+    """
+    Return what puts last what is the pod's own fault on every card that tells its unit.
+    """
+    return unreadable.own_words
 
 
 def _differs_by_card(declaration: Declared | Undeclared | Unreadable) -> bool:

@@ -29,15 +29,13 @@ UNCLEAR = "on some nodes this holds: "
 
 def hard_problems(inputs: PlanInputs) -> list[str]:
     """
-    Return what `evict` refuses: options of ours that cannot be read, and what can never run.
+    Return what `evict` refuses: whatever the pod's own words make unreadable.
 
     A unit or card that nobody knows is not the pod's fault, and refuses nothing.
     """
     problems = list(inputs.options.unreadable)
     limits = inputs.limits
-    if isinstance(limits, Unreadable) and (
-        limits.never_runs or limits.problem.key.startswith(names.PREFIX)
-    ):
+    if isinstance(limits, Unreadable) and limits.own_words:
         problems.append(limits.problem)
     return list(dict.fromkeys(_sentences(problems)))
 
@@ -78,7 +76,7 @@ def summary(inputs: PlanInputs, plan: Plan) -> str:
     if isinstance(limits, Undeclared):
         return f"not fenced: {limits.reason}"
     if isinstance(limits, Unreadable):
-        return f"not fenced, its limit cannot be read: {limits.problem.sentence}"
+        return f"told nothing, its limit cannot be read: {limits.problem.sentence}"
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
     head = f"{plan.dialect}: limit {limit} on each card ({limits.first.basis})"
     return f"{head}; {_course(inputs, limits, plan)}{_where(inputs)}"

@@ -17,6 +17,7 @@ from gpufence.nodes import GpuNode
 from gpufence.plan import Plan
 from gpufence.pods import read_pod
 from tests.property.webhook.strategies import manifests, namespaces, nodes, policies
+from tests.support.builders import phases
 from tests.support.rewriting import applied
 from webhook.fleet import Fleet
 from webhook.policy import WebhookPolicy
@@ -152,7 +153,7 @@ def test_who_runs_together_fits_together(case: Case) -> None:
     """
     said = case.rewrite()
     if isinstance(said, Rewrite) and said.plan.limit_bytes is not None:
-        for phase in read_pod(case.pod).phases:
+        for phase in phases(read_pod(case.pod)):
             caps = [_caps(said.plan, item.name) for item in phase]
 
             assert sum(caps) <= said.plan.limit_bytes

@@ -2,16 +2,15 @@
 What is read of a pod, and who runs together in it.
 """
 
+import tracemalloc
+
 import pytest
 
 from gpufence.errors import InvalidError
-from gpufence.pods import Container, ContainerKind, read_pod
+from gpufence.pods import ContainerKind, phase_sums, read_pod, smallest_of_phases
+from gpufence.quantity import MIB
 from gpufence.shape import Object
 from tests.support.builders import container, pod, sidecar
-
-
-def names_of(phases: tuple[tuple[Container, ...], ...]) -> list[list[str]]:
-    return [[item.name for item in phase] for phase in phases]
 
 
 def test_a_container_knows_its_kind_and_place() -> None:
@@ -76,7 +75,7 @@ def test_regular_containers_run_with_all_sidecars() -> None:
     """
     said = read_pod(pod(container("a"), container("b"), init=[sidecar("proxy")]))
 
-    assert [["proxy", "a", "b"]] == names_of(said.phases)
+    assert [111] == phase_sums(said, {"a": 1, "b": 10, "proxy": 100})
 
 
 def test_an_init_container_runs_with_the_sidecars_before_it() -> None:
@@ -87,7 +86,34 @@ def test_an_init_container_runs_with_the_sidecars_before_it() -> None:
         pod(container("main"), init=[container("one"), sidecar("proxy"), container("two")])
     )
 
-    assert [["proxy", "main"], ["one"], ["proxy", "two"]] == names_of(said.phases)
+    assert [1, 110, 1100] == phase_sums(said, {"one": 1, "two": 10, "proxy": 100, "main": 1000})
+
+
+def test_the_smallest_of_a_container_s_phases_is_found() -> None:
+    """
+    A sidecar runs in every phase from its start on, an init container in one.
+    """
+    early = [sidecar("first"), container("one"), sidecar("proxy"), container("two")]
+    said = read_pod(pod(container("main"), init=early))
+
+    assert {"first": 3, "one": 3, "proxy": 5, "two": 5, "main": 7} == smallest_of_phases(
+        said, [3, 5, 7]
+    )
+
+
+def test_a_thousand_sidecars_and_init_containers_take_no_square_of_them() -> None:
+    """
+    Reading a pod and summing its phases up allocates in proportion to its containers.
+    """
+    early = [item for n in range(2000) for item in (sidecar(f"s{n}"), container(f"i{n}"))]
+    raw = pod(container("main"), init=early)
+    tracemalloc.start()
+    said = read_pod(raw)
+    smallest_of_phases(said, phase_sums(said, {}))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 8 * MIB
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_two_systems_in_one_pod_are_unreadable() -> None:
     """
     found = unreadable(pod(gpushare("a"), container("b", **{"nvidia.com/gpu": "1"})))
 
-    assert not found.never_runs
+    assert found.own_words
     assert (
         'resources.limits: "gpushare (units of 1Gi), nvidia (whole cards)" '
         "are two ways to declare GPU memory in one pod; keep the one whose scheduler runs the pod"

@@ -1,5 +1,5 @@
 """
-Declarations that nobody can act on: what is wrong, and whether a scheduler could.
+Declarations that nobody can act on: what is wrong, and whose fault it is.
 """
 
 from typing import Any
@@ -94,7 +94,7 @@ def test_a_mistake_is_named(raw: dict[str, Any], units: Units, sentence: str) ->
     found = unreadable(raw, units)
 
     assert sentence == found.problem.sentence
-    assert not found.never_runs
+    assert (units is not DOUBTFUL) == found.own_words
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_a_mistake_is_named(raw: dict[str, Any], units: Units, sentence: str) ->
         ),
     ],
 )
-def test_what_no_node_can_serve_never_runs(raw: dict[str, Any], sentence: str) -> None:
+def test_what_no_node_can_serve_is_named(raw: dict[str, Any], sentence: str) -> None:
     """
     A pod that its own scheduler cannot place, or ignores, waits for ever unless somebody says so.
     """
     found = unreadable(raw)
 
     assert sentence == found.problem.sentence
-    assert found.never_runs
+    assert found.own_words
 
 
 def test_a_number_of_devices_alone_declares_nothing() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.candidates import assigned_card, candidate_cards, wanted_resources
-from gpufence.shape import as_object, as_text, objects, texts
+from gpufence.shape import as_list, as_object, as_text, objects, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
 
 _MOST_INDEXES = 256
-"""Label keys kept indexed; pods may ask for any key they like, so there has to be an end."""
+"""Label keys kept indexed, of those that nodes have."""
+
+_MOST_REQUIREMENTS = 256
+"""What a pod may require of its node; where it requires more, it counts as if it took any."""
 
 _MOST_ANSWERS = 1024
 _MOST_DIGITS = 63
@@ -90,11 +93,14 @@ class Fleet:
         """
         allowed = self._everywhere
         for key, value in pod.node_selector.items():
-            allowed &= self._index(key).get(value, 0)
+            if allowed:
+                allowed &= self._index(key).get(value, 0)
         required = pod.affinity.get(_REQUIRED)
         if required is None:
             return allowed
         terms = objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
+        if sum(map(_requirements, terms)) > _MOST_REQUIREMENTS:
+            return allowed
         return allowed & reduce(or_, (self._term(term) for term in terms), 0)
 
     def _term(self, term: Object) -> int:
@@ -138,9 +144,18 @@ class Fleet:
         index = self._indexes.get(key)
         if index is None:
             index = _sets(values)
-            if len(self._indexes) < _MOST_INDEXES:
+            known = len(index) > 1 or None not in index
+            if known and len(self._indexes) < _MOST_INDEXES:
                 self._indexes[key] = index
         return index
+
+
+def _requirements(term: Object) -> int:
+    """
+    Count what a term asks for, and the term itself.
+    """
+    fields = ("matchExpressions", "matchFields")
+    return 1 + sum(len(as_list(term.get(field), field)) for field in fields)
 
 
 def _holds(operator: object, value: str | None, bounds: tuple[str, ...]) -> bool:

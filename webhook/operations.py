@@ -22,6 +22,9 @@ Path: TypeAlias = tuple[str | int, ...]
 
 Operation: TypeAlias = dict[str, object]
 
+MOST_OPERATIONS = 512
+"""A pod of ten GPU containers takes about 300."""
+
 _MOST_SLOTS = 64
 _TOKENS = {
     key: escape_pointer(key)
@@ -32,7 +35,7 @@ _TOKENS = {
 
 class Patch:
     """
-    The operations made so far, and the object as it will be when they are applied.
+    The changes made so far, and the object as it will be when they are applied.
 
     The object handed in is changed, so no two parts of it may be one (YAML has aliases). What is
     put in goes into object and operations alike: it is not to be changed afterwards.
@@ -40,7 +43,20 @@ class Patch:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
-        self.operations: list[Operation] = []
+        self._changes: list[Operation] = []
+
+    @property
+    def operations(self) -> list[Operation]:
+        """
+        Return the operations that make the changes.
+
+        Where those are many, whatever they change is replaced as a whole: an API server looks each
+        path up from the root, and moves the rest of a list for each item.
+        """
+        if len(self._changes) <= MOST_OPERATIONS:
+            return self._changes
+        parts = dict.fromkeys(tuple(str(each["path"]).split("/")[1:3]) for each in self._changes)
+        return [{"op": "add", "path": _pointer(part), "value": self._find(part)} for part in parts]
 
     def update(self, path: Path, entries: Mapping[str, object]) -> None:
         """
@@ -53,7 +69,7 @@ class Patch:
             self._make(path, dict(entries), dict(entries))
             return
         prefix = f"{_pointer(path)}/"
-        self.operations += [
+        self._changes += [
             {
                 "op": "replace" if key in target else "add",
                 "path": prefix + (_TOKENS.get(key) or escape_pointer(key)),
@@ -74,7 +90,7 @@ class Patch:
             self._make(path, list(items), list(items))
             return
         end = f"{_pointer(path)}/-"
-        self.operations += [{"op": "add", "path": end, "value": item} for item in items]
+        self._changes += [{"op": "add", "path": end, "value": item} for item in items]
         target += items
 
     def remove(self, path: Path, key: str | int) -> None:
@@ -83,7 +99,19 @@ class Patch:
         """
         del self._find(path)[key]
         token = escape_pointer(str(key))
-        self.operations.append({"op": "remove", "path": f"{_pointer(path)}/{token}"})
+        self._changes.append({"op": "remove", "path": f"{_pointer(path)}/{token}"})
+
+    def drop_items(self, path: Path, positions: Sequence[int]) -> None:
+        """
+        Remove items of a list, which must be there: the positions rise.
+        """
+        gone = frozenset(positions)
+        items = self._find(path)
+        items[:] = [item for position, item in enumerate(items) if position not in gone]
+        start = f"{_pointer(path)}/"
+        self._changes += [
+            {"op": "remove", "path": f"{start}{position}"} for position in reversed(positions)
+        ]
 
     def at(self, path: Path) -> dict[str, object]:
         """
@@ -94,7 +122,7 @@ class Patch:
 
     def _make(self, path: Path, value: object, copy: object) -> None:
         self._find(path[:-1])[path[-1]] = copy
-        self.operations.append({"op": "add", "path": _pointer(path), "value": value})
+        self._changes.append({"op": "add", "path": _pointer(path), "value": value})
 
     def _find(self, path: Path) -> Any:  # noqa: ANN401 - whatever stands there
         """

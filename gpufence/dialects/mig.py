@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from gpufence.dialects.spec import WHOLE_CARD, Claim, Declared, DialectSpec
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import NVIDIA_MIG_PREFIX
-from gpufence.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +29,7 @@ def read(_: Pod, requests: Sequence[GpuRequest], __: Units) -> Declared:
         raise InvalidError(
             Problem(
                 "resources.limits",
-                listed(sorted(slices)),
+                ", ".join(sorted(slices)),
                 "are MIG slices of several sizes in one pod",
                 "ask for one profile in each pod",
             )

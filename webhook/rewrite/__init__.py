@@ -8,14 +8,26 @@ to do, and a forged plan comes to nothing.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpufence import names
+from gpufence.dialects import Unreadable
 from gpufence.mode import Mode
+from gpufence.plan import Plan
 from gpufence.pods import read_pod
-from gpufence.shape import as_object
+from gpufence.shape import as_list, as_object, as_texts
 from webhook.operations import Patch
-from webhook.rewrite.annotations import admit, fits, may_be_ours, settle_annotations
+from webhook.rewrite.annotations import (
+    admit,
+    fits,
+    is_amount,
+    may_be_ours,
+    remarks,
+    settle_annotations,
+    values_of,
+    without_amounts,
+)
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
 from webhook.rewrite.patch import change_container, schedule
@@ -24,12 +36,12 @@ from webhook.rewrite.python_hook import HookMount, mount_hook
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpufence.plan import Plan
     from gpufence.pods import Pod
     from gpufence.shape import Object
     from webhook.fleet import Fleet
     from webhook.operations import Operation
     from webhook.policy import WebhookPolicy
+    from webhook.rewrite.annotations import AdmittedPod
     from webhook.rewrite.decide import PodDecision
     from webhook.rewrite.inputs import PlanInputs
 
@@ -40,6 +52,11 @@ _DONE = "everything is as it should be already"
 _NO_ROOM = "its annotations leave no room for those of gpufence; shorten them to 200 KiB"
 _WINDOWS = "it runs on Windows, where nothing of gpufence applies"
 _MIRROR = "it mirrors a static pod, which the kubelet runs as its file says"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+MOST_CONTAINERS, MOST_VOLUMES = 256, 4096
+"""Far above what anybody runs on a GPU; an API server takes tens of thousands of each."""
+_MOST = ((("initContainers", "containers"), MOST_CONTAINERS), (("volumes",), MOST_VOLUMES))
 
 
 class Rewrite(NamedTuple):
@@ -85,58 +102,133 @@ def rewrite(
 
     Raises `InvalidError` for what is no pod at all.
     """
-    read = read_pod(pod)
     spec = as_object(pod.get("spec"), "spec")
-    why = _out_of_scope(spec, read)
-    if why:
-        return Unchanged(why)
-    admitted = admit(read, namespace)
-    inputs = _inputs(admitted.pod, mode, namespace, fleet, policy)
+    too_much = _too_much(spec)
+    if too_much:
+        return _without_plan(pod, mode, too_much)
+    read = read_pod(pod)
+    if names.MIRROR in read.annotations:
+        return Unchanged(_MIRROR)
+    if _is_for_windows(spec, read):
+        return _left_alone(pod, mode, _WINDOWS)
+    admitted, inputs = _inputs(read, mode, namespace, fleet, policy)
     if not isinstance(inputs.limits, PodLimits) and not may_be_ours(read):
-        return Unchanged(_NO_GPU)
+        return _left_alone(pod, mode, _NO_GPU)
     decision = decide(inputs, pod, policy.hook_source)
-    if mode is Mode.EVICT and decision.hard:
-        return Refusal(f"gpufence refuses this pod: {'; also '.join(decision.hard)}")
-    patch = _changed(pod, inputs, decision, policy)
+    if mode is Mode.EVICT and decision.hard and not _by_namespace(inputs, pod, namespace, policy):
+        return _refusal(*decision.hard)
     record = {**admitted.defaults, **decision.annotations, **_hook_source(decision)}
-    settle_annotations(patch, read.annotations, record)
-    warnings = (*decision.warnings, *admitted.standing)
-    if not patch.operations:
-        return Unchanged(_DONE, warnings)
     if not fits(read.annotations, record):
-        return Unchanged(_NO_ROOM, (_NO_ROOM,))
+        return _without_plan(pod, mode, _NO_ROOM, values_of(record))
+    patch = _changed(pod, inputs, decision, policy)
+    settle_annotations(patch, read.annotations, record)
+    operations = patch.operations
+    warnings = (*decision.warnings, *admitted.standing)
+    if not operations:
+        return Unchanged(_DONE, warnings)
     return Rewrite(
-        operations=patch.operations,
+        operations=operations,
         warnings=(*warnings, *admitted.passing),
         plan=decision.plan,
         summary=decision.summary,
     )
 
 
-def _out_of_scope(spec: Object, pod: Pod) -> str:
+def _too_much(spec: Object) -> str:
     """
-    Return why a pod is none of ours; empty where it is.
+    Return what makes a pod more work than any pod is worth; empty where nothing does.
     """
-    if names.MIRROR in pod.annotations:
-        return _MIRROR
-    system = as_object(spec.get("os"), "spec.os").get("name")
-    if "windows" in (system, pod.node_selector.get(names.OS)):
-        return _WINDOWS
+    for fields, most in _MOST:
+        count = sum([len(as_list(spec.get(field), f"spec.{field}")) for field in fields])
+        if count > most:
+            what = fields[-1]
+            return f"it has {count} {what}, and gpufence reads pods of at most {most}; split it"
     return ""
 
 
+def _refusal(*reasons: str) -> Refusal:
+    return Refusal(f"gpufence refuses this pod: {'; also '.join(reasons)}")
+
+
+def _without_plan(
+    pod: dict[str, Any], mode: Mode, why: str, values: Mapping[str, str] = _NOTHING
+) -> Rewrite | Unchanged | Refusal:
+    """
+    Refuse a pod that nothing can be written on, where that would shed its fence, else say so.
+    """
+    if mode is Mode.EVICT:
+        return _refusal(why)
+    return _left_alone(pod, mode, why, (why,), values)
+
+
+def _left_alone(
+    pod: dict[str, Any],
+    mode: Mode,
+    reason: str,
+    warnings: tuple[str, ...] = (),
+    values: Mapping[str, str] = _NOTHING,
+) -> Rewrite | Unchanged:
+    """
+    Decide nothing about a pod, and take from it all the same what only others may write; `values`
+    that are right stay for the containers that read them, since an earlier pass may have set them.
+    """
+    metadata = as_object(pod.get("metadata"), "metadata")
+    annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
+    patch = Patch(pod)
+    stays = {key: text for key, text in values.items() if annotations.get(key) == text}
+    dropped = settle_annotations(patch, annotations, stays)
+    if not dropped:
+        return Unchanged(reason, warnings)
+    return Rewrite(
+        operations=patch.operations,
+        warnings=(*warnings, *remarks(dropped)),
+        plan=Plan(mode, "", None),
+        summary=f"left alone: {reason}",
+    )
+
+
+def _is_for_windows(spec: Object, pod: Pod) -> bool:
+    system = as_object(spec.get("os"), "spec.os").get("name")
+    return "windows" in (system, pod.node_selector.get(names.OS))
+
+
 def _inputs(
-    pod: Pod, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: WebhookPolicy
-) -> PlanInputs:
+    read: Pod, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: WebhookPolicy
+) -> tuple[AdmittedPod, PlanInputs]:
     """
     Read a pod that is being created, for every card of the fleet that it may meet.
     """
-    candidates = fleet.candidates(pod, policy.default)
-    node = fleet.node(pod.node_name) if pod.node_name else None
+    admitted = admit(read, namespace)
+    candidates = fleet.candidates(admitted.pod, policy.default)
+    node = fleet.node(read.node_name) if read.node_name else None
     if node is not None and any(card.memory_bytes is None for card in candidates):
         node = None
-    known = known_node(pod, node) if node is not None else None
-    return read_inputs(pod, mode, namespace, candidates, policy.reserve_override, known)
+    known = known_node(admitted.pod, node) if node is not None else None
+    terms = (mode, namespace, candidates, policy.reserve_override, known)
+    inputs = read_inputs(admitted.pod, *terms)
+    if isinstance(inputs.limits, Unreadable) and inputs.limits.problem.key.startswith(names.MEMORY):
+        fitting = without_amounts(admitted, inputs.limits.problem)
+        if fitting is not None:
+            return fitting, read_inputs(fitting.pod, *terms)
+    return admitted, inputs
+
+
+def _by_namespace(
+    inputs: PlanInputs, manifest: Object, namespace: Mapping[str, str], policy: WebhookPolicy
+) -> bool:
+    """
+    Return whether nothing of a pod would be refused but for the namespace's amounts: who owns the
+    namespace is to be told, and keeps nobody's pod out.
+    """
+    said = inputs.pod.annotations
+    own = {key: text for key, text in said.items() if not is_amount(key, text, namespace)}
+    if len(own) == len(said):
+        return False
+    pod = inputs.pod._replace(annotations=own)
+    alone = read_inputs(
+        pod, inputs.mode, namespace, inputs.candidates, policy.reserve_override, inputs.node
+    )
+    return not decide(alone, manifest, policy.hook_source).hard
 
 
 def _changed(

@@ -12,7 +12,7 @@ from gpufence.candidates import wanted_resources
 from gpufence.dialects import BOOKKEEPING_KEYS, concerns_gpufence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from gpufence.errors import Problem
     from gpufence.pods import Pod
@@ -22,6 +22,7 @@ MOST_BYTES = 250 * 1024
 """The API server takes 256 KiB on one object; the rest is for whoever comes after us."""
 
 _FORGEABLE = BOOKKEEPING_KEYS.union(names.WRITTEN_KEYS)
+_BOOKKEEPING = tuple(sorted(BOOKKEEPING_KEYS))
 _WIDEST = 4  # bytes of one character
 _PATH = ("metadata", "annotations")
 
@@ -44,7 +45,7 @@ def admit(pod: Pod, namespace: Mapping[str, str]) -> AdmittedPod:
     """
     Take over the namespace's defaults, and leave out what only schedulers may write.
     """
-    forged = sorted(BOOKKEEPING_KEYS.intersection(pod.annotations))
+    forged = [key for key in _BOOKKEEPING if key in pod.annotations]
     if not namespace and not forged:
         return AdmittedPod(pod, {}, (), ())
     containers = frozenset(item.name for item in pod.containers)
@@ -55,8 +56,53 @@ def admit(pod: Pod, namespace: Mapping[str, str]) -> AdmittedPod:
         pod._replace(annotations={**kept, **defaults}),
         defaults,
         standing=tuple(f"namespace {problem.sentence}" for problem in problems),
-        passing=tuple(f"{key} is for schedulers and device plugins; dropped" for key in forged),
+        passing=remarks(forged),
     )
+
+
+def without_amounts(admitted: AdmittedPod, problem: Problem) -> AdmittedPod | None:
+    """
+    Leave out the namespace's amounts, of which a pod's containers cannot make anything; None where
+    there are none.
+    """
+    amounts = {key for key in admitted.defaults if key.startswith(names.MEMORY)}
+    if not amounts:
+        return None
+    annotations = admitted.pod.annotations
+    return admitted._replace(
+        pod=admitted.pod._replace(
+            annotations={key: text for key, text in annotations.items() if key not in amounts}
+        ),
+        defaults={key: text for key, text in admitted.defaults.items() if key not in amounts},
+        standing=(*admitted.standing, f"namespace {problem.sentence}; not counted here"),
+    )
+
+
+def is_amount(key: str, text: str, namespace: Mapping[str, str]) -> bool:
+    """
+    Return whether a pod's annotation is an amount as its namespace has it, too.
+    """
+    return key.startswith(names.MEMORY) and namespace.get(key) == text
+
+
+def values_of(record: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return what containers read themselves: the values of slots, and the start-up hook.
+    """
+    return {
+        key: text
+        for key, text in record.items()
+        if key.startswith(names.ENV_PREFIX) or key == names.SITECUSTOMIZE
+    }
+
+
+def remarks(dropped: Iterable[str]) -> tuple[str, ...]:
+    """
+    Name keys that a pod's creator has no right to; what is said of gpufence's own would be noise,
+    since a second pass drops those too.
+    """
+    foreign = [key for key in dropped if key in BOOKKEEPING_KEYS]
+    return tuple(f"{key} is for schedulers and device plugins; dropped" for key in foreign)
 
 
 def may_be_ours(pod: Pod) -> bool:
@@ -66,25 +112,31 @@ def may_be_ours(pod: Pod) -> bool:
     return bool(wanted_resources(pod)) or concerns_gpufence(pod.annotations)
 
 
-def settle_annotations(patch: Patch, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def settle_annotations(
+    patch: Patch, present: Mapping[str, str], wanted: Mapping[str, str]
+) -> list[str]:
     """
-    Make the annotations what they should be, naming only what differs.
+    Make the annotations what they should be, naming only what differs; return what is dropped.
     """
-    for key in present:
-        if _is_forged(key) and key not in wanted:
-            patch.remove(_PATH, key)
+    forged = [key for key in present if _is_forged(key) and key not in wanted]
+    for key in forged:
+        patch.remove(_PATH, key)
     if not present.keys().isdisjoint(wanted):
         wanted = {key: text for key, text in wanted.items() if present.get(key) != text}
     patch.update(_PATH, wanted)
+    return forged
 
 
 def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """
-    Return whether the API server will take all these annotations together.
+    Return whether the API server will take all these annotations together, without the forged ones;
+    what stands there already as it should be was taken before.
     """
     if (_characters(present) + _characters(wanted)) * _WIDEST <= MOST_BYTES:
         return True
-    both = {**present, **wanted}
+    if all(present.get(key) == text for key, text in wanted.items()):
+        return True
+    both = {**{key: text for key, text in present.items() if not _is_forged(key)}, **wanted}
     return sum(len(f"{key}{text}".encode()) for key, text in both.items()) <= MOST_BYTES
 
 

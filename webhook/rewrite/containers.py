@@ -21,7 +21,7 @@ from webhook.frameworks.servers import read_launch, without_ours
 from webhook.frameworks.table import DEFEATS, GROWTH, TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Mapping
 
     from gpufence.annotations import PodOptions
     from gpufence.shape import Object
@@ -33,6 +33,7 @@ WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH])
 
 _SLOT_PATH = re.compile(rf"metadata\.annotations\['{re.escape(names.ENV_PREFIX)}(.*)'\]")
 _SLOT = re.compile(r"s(0|[1-9][0-9]{0,3})")
+_SLOTS = 10_000  # that this can name
 _name_of = methodcaller("get", "name")
 _NO_VARIABLES: dict[str, Variable] = {}
 _NO_POSITIONS: dict[str, list[int]] = {}
@@ -65,17 +66,27 @@ def read_containers(pod: Object, wanted: Container[str], options: PodOptions) ->
     ]
 
 
-def first_free_slot(containers: Iterable[GpuContainer]) -> int:
+def with_free_slots(containers: list[GpuContainer]) -> tuple[list[GpuContainer], int]:
     """
-    Return the first slot number above all that are in use.
+    Return the containers with the first of as many slot numbers in a row, all free, as they could
+    need.
+
+    Where slots that somebody has scattered leave no room, none of them is used again.
     """
-    used = [
+    used = sorted(
         int(variable.slot[1:])
         for item in containers
         for variable in item.text.variables.values()
         if variable.slot
-    ]
-    return max(used) + 1 if used else 0
+    )
+    first, needed = 0, len(containers) * len(SETTABLE)
+    for slot in used:
+        if slot - first >= needed:
+            return containers, first
+        first = slot + 1
+    if first + needed <= _SLOTS:
+        return containers, first
+    return [_without_slots(item) for item in containers], 0
 
 
 def slot_of(entry: Object) -> str | None:
@@ -113,6 +124,13 @@ class _EarlierPass:
         if self._originals is None:
             self._originals = _originals(self._pod)
         return self._originals.get((container, env))
+
+
+def _without_slots(container: GpuContainer) -> GpuContainer:
+    variables = {
+        env: variable._replace(slot="") for env, variable in container.text.variables.items()
+    }
+    return container._replace(text=container.text._replace(variables=variables))
 
 
 def _originals(pod: Object) -> dict[tuple[str, str], str | None]:

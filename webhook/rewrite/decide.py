@@ -11,7 +11,7 @@ from gpufence.plan import Plan, join_plan
 from webhook.frameworks.figures import Injecting
 from webhook.frameworks.injection import inject
 from webhook.rewrite import sentences
-from webhook.rewrite.containers import first_free_slot, read_containers
+from webhook.rewrite.containers import read_containers, with_free_slots
 from webhook.rewrite.inputs import PodLimits
 from webhook.rewrite.python_hook import HookObstacle, plan_hook
 
@@ -89,8 +89,7 @@ def _containers(inputs: PlanInputs, manifest: Object, hook_source: str) -> list[
     if not isinstance(inputs.limits, PodLimits):
         return []
     wanted = frozenset([part.container for part in inputs.limits.first.parts])
-    containers = read_containers(manifest, wanted, inputs.options)
-    slot = first_free_slot(containers)
+    containers, slot = with_free_slots(read_containers(manifest, wanted, inputs.options))
     terms = inputs.terms
     hooked = terms.hook and terms.injecting is Injecting.SET
     decided = []

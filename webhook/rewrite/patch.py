@@ -4,6 +4,7 @@ PURE. The operations that change a pod's spec: variables, arguments, scheduler a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from gpufence import names
@@ -102,10 +103,10 @@ def _without_doubles(
         if env in SETTABLE
         for position in (at if env in gone else at[:-1] if env in wanted else ())
     )
-    for position in reversed(removed):
-        patch.remove(path, position)
+    if removed:
+        patch.drop_items(path, removed)
     return {
-        env: at[-1] - sum(1 for position in removed if position < at[-1])
+        env: at[-1] - bisect_left(removed, at[-1])
         for env, at in positions.items()
         if env not in gone
     }

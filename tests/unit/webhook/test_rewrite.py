@@ -126,15 +126,13 @@ def test_evict_refuses_what_can_never_run(
 @pytest.mark.parametrize(
     "asked",
     [
-        pod(container(**{names.GPUSHARE_MEMORY: "3", names.VOLCANO_MEMORY: "3"})),
-        pod(container(), annotations={names.KAI_MEMORY: "1", names.KAI_FRACTION: "0.5"}),
         pod(container(**GPU), annotations={names.MEMORY: "512Mi", names.INJECT: "disabled"}),
         pod(container(**GPU), annotations={"gpufence.io/memroy": "6Gi"}),
     ],
 )
 def test_evict_refuses_nothing_else(asked: dict[str, Any]) -> None:
     """
-    What some node or scheduler may still make sense of is let in, even in evict.
+    What only does nothing is let in, even in evict.
     """
     assert isinstance(decide(asked, Mode.EVICT), Rewrite)
 

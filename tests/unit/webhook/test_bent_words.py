@@ -1,0 +1,313 @@
+"""
+Pods by which a tenant would get out of his limit: contradictions, forgeries, and sheer size.
+"""
+
+import copy
+import time
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.candidates import CandidateCard
+from gpufence.dialects import Units
+from gpufence.mode import MODES, Mode
+from tests.support.builders import card, container, gpushare, node, pod, sidecar
+from tests.support.rewriting import annotation, applied, decide, environment, gpu_node, rewritten
+from webhook.fleet import Fleet
+from webhook.operations import MOST_OPERATIONS
+from webhook.policy import WebhookPolicy
+from webhook.rewrite import MOST_CONTAINERS, MOST_VOLUMES, Refusal, Rewrite, Unchanged
+
+GPU = {names.NVIDIA_GPU: "1"}
+FORGED = {
+    names.GPUSHARE_CARD_INDEX: "0",
+    names.VOLCANO_CARD_INDEX: "1",
+    names.PLAN: '{"v":1}',
+    names.INJECTED: "yes",
+    f"{names.ENV_PREFIX}s0": "0.99",
+}
+FULL = {"big": "x" * 252 * 1024}
+STRAY = {names.GPUSHARE_MEMORY: "3", names.VOLCANO_NUMBER: "1"}
+CONTRADICTING = {
+    "a fraction beside gpushare": pod(gpushare(), annotations={names.KAI_FRACTION: "0.5"}),
+    "memory and fraction": pod(
+        container(), annotations={names.KAI_FRACTION: "0.5", names.KAI_MEMORY: "1"}
+    ),
+    "a container that is not there": pod(
+        container(), annotations={names.KAI_FRACTION: "0.5", names.KAI_CONTAINER: "x"}
+    ),
+    "cards below zero": pod(
+        container(), annotations={names.KAI_MEMORY: "1024", names.KAI_DEVICES: "-1"}
+    ),
+    "two sizes of MIG": pod(
+        container("a", **{"nvidia.com/mig-1g.5gb": "1"}),
+        container("b", **{"nvidia.com/mig-3g.20gb": "1"}),
+    ),
+    "a stray limit on a node of its choice": pod(container(**STRAY), nodeName="n"),
+    "a stray limit of an init container": pod(
+        gpushare(), init=[container("first", **{names.VOLCANO_MEMORY: "9"})]
+    ),
+    "an amount below zero": pod(container(**GPU), annotations={names.MEMORY: "-6Gi"}),
+    "an absurd amount": pod(container(**GPU), annotations={names.MEMORY: "8Ei"}),
+    "an absurd amount in one of two": pod(gpushare("a"), gpushare("b", units="9000000")),
+    "a fractional count": pod(container(**{names.NVIDIA_GPU: "0.5"})),
+    "a selector nobody can read": pod(container(**GPU), nodeSelector={names.GKE_CLIENTS: "many"}),
+}
+
+
+@pytest.mark.parametrize("asked", CONTRADICTING.values(), ids=CONTRADICTING)
+def test_evict_refuses_what_its_own_words_make_unreadable(asked: dict[str, Any]) -> None:
+    """
+    In evict the pod is refused with a remedy, in cap it is let in with the same words.
+    """
+    refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
+
+    assert isinstance(refused, Refusal)
+    assert isinstance(warned, Rewrite)
+    assert refused.message == f"gpufence refuses this pod: {warned.warnings[0]}"
+
+
+def test_an_unknown_unit_does_not_hide_a_contradiction() -> None:
+    """
+    Two systems in one pod are refused even where the unit of one of them is not known.
+    """
+    policy = WebhookPolicy(default=CandidateCard(Units(gpushare_bytes=None), None))
+    asked = pod(gpushare(), annotations={names.KAI_FRACTION: "0.5"})
+
+    assert isinstance(decide(asked, Mode.EVICT, policy=policy), Refusal)
+    assert isinstance(decide(pod(gpushare()), Mode.EVICT, policy=policy), Rewrite)
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    [
+        {names.MEMORY: "6 GiB"},
+        {names.MEMORY: "-1"},
+        {names.MEMORY: "8Ei"},
+        {names.MEMORY: "1Mi"},
+        {f"{names.MEMORY_OF_CONTAINER}a": "2Gi"},
+        {f"{names.MEMORY_OF_CONTAINER}a": "2Gi", names.MEMORY: "2Gi"},
+        {names.MEMORY: "100Mi"},
+        {names.MAX_MEMORY: "none"},
+        {names.HEADROOM: "lots", names.PROCESSES_PER_CARD: "many"},
+    ],
+)
+def test_a_namespace_s_default_refuses_nobody(namespace: dict[str, str]) -> None:
+    """
+    Whatever the namespace says by default, a pod that says nothing wrong itself is let in, on the
+    second pass too.
+    """
+    asked = pod(container("a", **GPU), container("b", **GPU))
+    result, said = rewritten(asked, Mode.EVICT, namespace)
+
+    assert any(text.startswith("namespace ") or "too little" in text for text in said.warnings)
+    assert isinstance(decide(result, Mode.EVICT, namespace), Unchanged)
+
+
+def test_a_default_that_fits_no_container_is_not_written_onto_the_pod() -> None:
+    """
+    An agent reads the pod: what was not counted does not stand there.
+    """
+    asked = pod(container("a", **GPU), container("b", **GPU))
+    result, _ = rewritten(asked, Mode.EVICT, {names.MEMORY: "1Mi"})
+
+    assert annotation(result, names.MEMORY) is None
+
+
+def test_a_pod_s_own_small_amount_is_refused_all_the_same() -> None:
+    """
+    What the pod itself says counts as its own, though the namespace has a default.
+    """
+    asked = pod(container(**GPU), annotations={names.MEMORY: "100Mi"})
+
+    assert isinstance(decide(asked, Mode.EVICT, {names.MEMORY: "200Mi"}), Refusal)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pod(gpushare(), annotations={**FULL, **FORGED}),
+        pod(container(), annotations={**FORGED}),
+        pod(container(), annotations={names.GPUSHARE_CARD_INDEX: "0"}),
+        pod(gpushare(), annotations=FORGED, os={"name": "windows"}),
+        pod(container(**STRAY), annotations=FORGED),
+        pod(*(gpushare(f"c{n}") for n in range(MOST_CONTAINERS + 1)), annotations=FORGED),
+    ],
+    ids=["full", "no GPU", "only bookkeeping", "Windows", "unreadable", "many containers"],
+)
+def test_forged_keys_never_stay(asked: dict[str, Any], mode: str) -> None:
+    """
+    Whatever becomes of a pod that is let in, none of its forged texts stands on it afterwards.
+    """
+    said = decide(asked, Mode[mode.upper()])
+    if isinstance(said, Refusal):
+        assert mode == "evict"
+        return
+    assert isinstance(said, Rewrite)
+    kept = applied(asked, said)["metadata"]["annotations"]
+    assert [] == [key for key, text in FORGED.items() if kept.get(key) == text]
+
+
+def test_forged_keys_make_no_room_scarce() -> None:
+    """
+    A plan that somebody has forged does not keep the true one out.
+    """
+    asked = pod(gpushare(), annotations={names.PLAN: "x" * 252 * 1024})
+    result, said = rewritten(asked, Mode.EVICT)
+
+    assert said.plan.limit_bytes == 3 * 2**30
+    assert (annotation(result, names.PLAN) or "").startswith('{"v":1')
+
+
+def test_a_pod_without_room_is_refused_in_evict() -> None:
+    """
+    In evict nobody sheds the plan by filling his pod up; in cap it is said.
+    """
+    asked = pod(gpushare(), annotations=FULL)
+    refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
+
+    assert isinstance(refused, Refusal)
+    assert "shorten them to 200 KiB" in refused.message
+    assert "shorten them to 200 KiB" in " ".join(getattr(warned, "warnings", ()))
+
+
+def test_what_an_earlier_pass_wrote_stays_where_room_has_run_out() -> None:
+    """
+    Another webhook that fills the pod up afterwards takes no variable its value.
+    """
+    result, _ = rewritten(pod(gpushare()))
+    before = environment(result)
+    result["metadata"]["annotations"] |= FULL
+    said = decide(result)
+    after = applied(result, said) if isinstance(said, Rewrite) else result
+
+    assert before == environment(after)
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        (
+            pod(*(container(f"c{n}") for n in range(MOST_CONTAINERS)), init=[gpushare("first")]),
+            "257 containers",
+        ),
+        (pod(gpushare(), volumes=[{"name": "v"}] * (MOST_VOLUMES + 1)), "4097 volumes"),
+    ],
+)
+def test_a_pod_that_is_too_much_work_is_not_looked_at(asked: dict[str, Any], what: str) -> None:
+    """
+    Above any pod of this world it is refused in evict, and left alone with a warning in cap.
+    """
+    refused, warned = decide(asked, Mode.EVICT), decide(asked, Mode.CAP)
+
+    assert isinstance(refused, Refusal)
+    assert what in refused.message
+    assert isinstance(warned, Unchanged)
+    assert what in warned.warnings[0]
+
+
+@pytest.mark.parametrize("slots", [["s9999"], ["s9990", "s0"], [f"s{n * 9}" for n in range(900)]])
+def test_slots_that_a_user_has_scattered_need_no_second_pass(slots: list[str]) -> None:
+    """
+    Whatever slots a pod's variables point at beforehand, a second pass finds nothing to do.
+    """
+    path = "metadata.annotations['env.gpufence.io/{}']"
+    pointing = [
+        gpushare(f"c{at}", units="1")
+        | {
+            "env": [
+                {"name": env, "valueFrom": {"fieldRef": {"fieldPath": path.format(slot)}}}
+                for env, slot in zip(
+                    (names.XLA_FRACTION, names.CUPY_LIMIT, names.PADDLE_LIMIT), some, strict=False
+                )
+            ]
+        }
+        for at, some in enumerate(slots[start : start + 3] for start in range(0, len(slots), 3))
+    ][:20]
+    asked = pod(*pointing, gpushare("other"))
+    result, _ = rewritten(asked)
+
+    assert isinstance(decide(copy.deepcopy(result)), Unchanged)
+
+
+def test_forty_thousand_doubles_take_one_operation() -> None:
+    """
+    A list of which most has to go is replaced at once, and reads afterwards as it should.
+    """
+    doubles = [{"name": names.CUPY_LIMIT, "value": str(n)} for n in range(40_000)]
+    began = time.process_time()
+    said = decide(pod(gpushare() | {"env": [*doubles, {"name": "KEPT", "value": "1"}]}))
+    seconds = time.process_time() - began
+
+    assert isinstance(said, Rewrite)
+    assert len(said.operations) <= 8
+    assert seconds < 3
+    left = applied(pod(gpushare() | {"env": doubles}), said)["spec"]["containers"][0]["env"]
+    assert {"KEPT", names.CUPY_LIMIT} <= {item["name"] for item in left}
+    assert len(left) == len({item["name"] for item in left})
+
+
+def test_twenty_thousand_forged_keys_take_one_operation() -> None:
+    """
+    Annotations of which many have to go are replaced at once; the user's own stay.
+    """
+    forged = {f"{names.ENV_PREFIX}{n}": "1" for n in range(20_000)}
+    asked = pod(gpushare(), annotations={**forged, "team": "ml"})
+    said = decide(asked)
+
+    assert isinstance(said, Rewrite)
+    assert len(said.operations) <= MOST_OPERATIONS
+    kept = applied(asked, said)["metadata"]["annotations"]
+    assert kept["team"] == "ml"
+    assert set() == kept.keys() & (forged.keys() - {f"{names.ENV_PREFIX}s{n}" for n in range(99)})
+
+
+def test_thousands_of_keys_that_do_nothing_are_not_all_remarked_on() -> None:
+    """
+    Warnings stay a page, whatever a pod carries.
+    """
+    wrong = {f"{names.MEMORY_OF_CONTAINER}x{n}": "1Gi" for n in range(3000)}
+    asked = pod(*(gpushare(f"c{n}", units="1") for n in range(20)), annotations=wrong)
+    said = decide(asked)
+
+    assert isinstance(said, Rewrite)
+    assert sum(map(len, said.warnings)) < 64 * 1024
+
+
+def test_a_thousand_wishes_for_a_node_take_no_time() -> None:
+    """
+    A pod that requires more of its node than anybody does counts as if it took any node.
+    """
+    nodes = [
+        gpu_node(node(card(), name=f"n{n}", labels={"host": f"n{n}"}) if n else node(card()))
+        for n in range(300)
+    ]
+    terms = [
+        {"matchExpressions": [{"key": "host", "operator": "Gt", "values": [str(n)]}]}
+        for n in range(20_000)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    asked = pod(gpushare(), affinity={"nodeAffinity": required})
+    began = time.process_time()
+    said = decide(asked, fleet=Fleet(nodes))
+
+    assert time.process_time() - began < 1
+    assert isinstance(said, Rewrite)
+    assert said.plan.limit_bytes == 3 * 2**30
+
+
+@pytest.mark.parametrize("shape", ["pairs", "sidecars first"])
+def test_init_containers_and_sidecars_take_no_square(shape: str) -> None:
+    """
+    The most containers that are read take a fraction of a second.
+    """
+    half = MOST_CONTAINERS // 2 - 1
+    pairs = [item for n in range(half) for item in (sidecar(f"s{n}"), gpushare(f"i{n}", units="1"))]
+    early = pairs if shape == "pairs" else sorted(pairs, key=lambda item: item["name"][::-1])
+    began = time.process_time()
+    said = decide(pod(gpushare(), init=early))
+
+    assert time.process_time() - began < 1
+    assert isinstance(said, Rewrite | Unchanged)

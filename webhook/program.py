@@ -76,7 +76,9 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     for name in unknown_settings(WebhookSettings, environ):
         _log.warning("%s is no setting of the webhook; see gpufence-webhook --help", name)
     metrics = Metrics(HOOKS)
-    certificate = CertificateWatch(settings.tls_dir, metrics.count_load, settings.tls_poll_seconds)
+    certificate = CertificateWatch(
+        settings.tls_dir, metrics.count_load, settings.tls_poll_seconds, settings.client_ca
+    )
     if settings.cluster == "none":
         parts = _Parts(WithoutCluster(), certificate, metrics, Draining(), log)
         _serve(parts, policy, settings)

@@ -10,6 +10,7 @@ of the standard library's time for half of what an admission costs (docs/adr).
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -26,6 +27,9 @@ JsonObject: TypeAlias = dict[str, Any]
 VERSION = "admission.k8s.io/v1"
 _DEEPEST = 254  # levels; a pod has about 20, and showing one takes several frames for each
 _LONGEST_UID = 256
+_MOST_MEMBERS = 2**18  # brackets and commas; each member of JSON takes up to 150 bytes
+_BEGINNING = 4096
+_UID = re.compile(rb'"request":\s*\{\s*"uid":\s*"([-A-Za-z0-9]{1,256})"')
 _HEAD = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":'
 
 
@@ -39,6 +43,12 @@ class BadReviewError(GpufenceError):
         self.reason = reason
         self.sentence = sentence
         self.uid = uid
+
+
+class TooMuchError(BadReviewError):
+    """
+    Raised for a review that would take more memory to read than there is, before it is read.
+    """
 
 
 class Expected(NamedTuple):
@@ -133,6 +143,9 @@ def _remarks(warnings: Sequence[str], audit: Mapping[str, str] | None) -> list[b
 
 
 def _parsed(body: bytes) -> JsonObject:
+    brackets = body.count(b"{") + body.count(b"[")
+    if brackets + body.count(b",") > _MOST_MEMBERS:
+        _refuse_members(body)
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -141,11 +154,22 @@ def _parsed(body: bytes) -> JsonObject:
         _refuse("not-object", "the body is not a JSON object")
     try:
         # Brackets bound the depth from above; where they are many, orjson writes just so deep.
-        if body.count(b"{") + body.count(b"[") > _DEEPEST:
+        if brackets > _DEEPEST:
             orjson.dumps(review)
     except orjson.JSONEncodeError:
         _refuse("too-deep", f"the body is nested deeper than {_DEEPEST} levels")
     return review
+
+
+def _refuse_members(body: bytes) -> NoReturn:
+    """
+    Refuse a body that nobody shall read, under the uid that an API server begins it with.
+    """
+    sentence = f"the review has more than {_MOST_MEMBERS} members; make the object smaller"
+    match = _UID.search(body[:_BEGINNING])
+    if match is None:
+        _refuse("too-many", sentence)
+    raise TooMuchError("too-many", sentence, match[1].decode())
 
 
 def _check_subject(request: JsonObject, expected: Expected, uid: str) -> None:

@@ -23,6 +23,7 @@ from fastapi.responses import PlainTextResponse, Response
 from gpufence.mode import Mode
 from service.exposition import CONTENT_TYPE
 from service.listen import address_of
+from webhook.connections import BoundedProtocol
 from webhook.endpoint import Endpoint
 from webhook.hooks.bindings import BindingHook
 from webhook.hooks.pods import PodHook
@@ -137,7 +138,7 @@ class BoundApp:
         self.server = _Server(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=BoundedProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -57,6 +57,16 @@ class ServerSettings:
             kind=converted(Path),
         ),
     )
+    client_ca: Path | None = field(
+        default=None,
+        metadata=setting(
+            "GPUFENCE_CLIENT_CA",
+            "file with the CA in PEM that the API server's client certificate has to be signed by, "
+            "watched like the folder; needs an API server that shows one (docs/install.md)",
+            kind=converted(Path),
+            unset="nobody is asked for a certificate",
+        ),
+    )
     # A mounted Secret tells nobody when it changes.
     tls_poll_seconds: float = field(
         default=1.0,

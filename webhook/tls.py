@@ -75,10 +75,10 @@ def read_pair(folder: Path) -> Pair:
     """
     data = folder / "..data"
     place = data.resolve() if data.is_symlink() else folder
-    return Pair(_read(place, CERTIFICATE_FILE), _read(place, KEY_FILE))
+    return Pair(_read(place / CERTIFICATE_FILE), _read(place / KEY_FILE))
 
 
-def read_certificate(pair: Pair) -> Certificate:
+def read_certificate(pair: Pair, client_ca: bytes = b"") -> Certificate:
     """
     Try the pair on a context of its own, which serves nobody until it has proved good.
 
@@ -90,7 +90,7 @@ def read_certificate(pair: Pair) -> Certificate:
         chain = x509.load_pem_x509_certificates(pair.certificate)
     except (ValueError, x509.InvalidVersion) as error:  # the second is no ValueError
         raise PairError(f"{CERTIFICATE_FILE} holds no whole chain of certificates") from error
-    context = server_context()
+    context = server_context(client_ca)
     try:
         with _as_file(pair.certificate) as certificate, _as_file(pair.key) as key:
             context.load_cert_chain(certificate, key, password=_no_password)
@@ -103,19 +103,25 @@ def read_certificate(pair: Pair) -> Certificate:
     )
 
 
-def server_context() -> ssl.SSLContext:
+def server_context(client_ca: bytes = b"") -> ssl.SSLContext:
     """
-    Make a context for a server without any certificate.
+    Make a context for a server without any certificate, which asks for the client's where there is
+    a CA to know it by.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if client_ca:
+        try:
+            context.load_verify_locations(cadata=client_ca.decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            raise PairError("the CA of the clients is no certificate in PEM") from error
+        context.verify_mode = ssl.CERT_REQUIRED
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     context.num_tickets = 0  # the API server never resumes a session
     return context
 
 
-def _read(folder: Path, name: str) -> bytes:
-    path = folder / name
+def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(_LONGEST_BYTES + 1)
@@ -143,6 +149,10 @@ def _no_password() -> str:
     raise PairError(f"{KEY_FILE} is encrypted; store the key in plain form")
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 class CertificateWatch:
     """
     Looks at a folder again and again and serves the newest pair that is good.
@@ -152,16 +162,26 @@ class CertificateWatch:
     """
 
     def __init__(
-        self, folder: Path, count_load: Callable[[str], None], poll_seconds: float
+        self,
+        folder: Path,
+        count_load: Callable[[str], None],
+        poll_seconds: float,
+        client_ca: Path | None = None,
+        clock: Callable[[], datetime] = _now,
     ) -> None:
         self._folder = folder
+        self._client_ca = client_ca
+        self._clock = clock
         self._count_load = count_load
         self._poll_seconds = poll_seconds
         self._current: Certificate | None = None
-        self._seen: bytes | str | None = None
+        self._later: Certificate | None = None
+        self._seen: object = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="certificate", daemon=True)
         self.context = server_context()
+        if client_ca is not None:
+            self.context.verify_mode = ssl.CERT_REQUIRED
         self.context.sni_callback = self._choose
 
     @property
@@ -174,7 +194,7 @@ class CertificateWatch:
         """
         if self._current is None:
             return None
-        return (self._current.not_after - (now or datetime.now(UTC))).total_seconds()
+        return (self._current.not_after - (now or self._clock())).total_seconds()
 
     def trouble(self) -> str | None:
         """
@@ -182,7 +202,7 @@ class CertificateWatch:
         """
         if self._current is None:
             return f"no usable certificate in {self._folder}"
-        if not self._current.is_valid(datetime.now(UTC)):
+        if not self._current.is_valid(self._clock()):
             return "the certificate has expired or is not valid yet"
         return None
 
@@ -197,30 +217,43 @@ class CertificateWatch:
 
     def look(self) -> None:
         """
-        Take what the folder holds now, if it is new and good.
+        Take what the folder holds now, if it is new and good, or has become good by waiting.
         """
         try:
             pair = read_pair(self._folder)
+            client_ca = b"" if self._client_ca is None else _read(self._client_ca)
         except PairError as error:
             if self._seen != str(error):
                 self._seen = str(error)
                 self._refuse(str(error))
             return
-        digest = pair.digest
-        if digest == self._seen:
+        content = (pair.digest, client_ca)
+        if content == self._seen:
+            if self._later is not None and self._is_better(self._later):
+                self._take(self._later)
             return
-        self._seen = digest
+        self._seen, self._later = content, None
         try:
-            self._take(read_certificate(pair))
+            found = read_certificate(pair, client_ca)
         except PairError as error:
             self._refuse(str(error))
+            return
+        if self._is_better(found):
+            self._take(found)
+        else:
+            self._later = found
+            self._refuse("it has expired or is not valid yet, and the live one is valid")
+
+    def _is_better(self, found: Certificate) -> bool:
+        """
+        Return whether a certificate may go live: not in the place of one that clients trust.
+        """
+        now = self._clock()
+        live = self._current
+        return live is None or not live.is_valid(now) or found.is_valid(now)
 
     def _take(self, found: Certificate) -> None:
-        now = datetime.now(UTC)
-        live = self._current
-        if live is not None and live.is_valid(now) and not found.is_valid(now):
-            raise PairError("it has expired or is not valid yet, and the live one is valid")
-        self._current = found
+        self._current, self._later = found, None
         self._count_load("swapped")
         _log.info(
             "certificate %s is live, valid until %s", found.serial, found.not_after.isoformat()

@@ -15,7 +15,7 @@ from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.shape import escape_pointer
 from webhook.cluster import UnknownError
-from webhook.outcome import Reply, ReviewOutcome, ReviewResult
+from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import BINDINGS, write_allowed
 from webhook.rewrite.binding import exact_values
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gpufence.nodes import GpuNode
     from kube import JsonObject
     from webhook.cluster import ClusterView
-    from webhook.outcome import Subject
     from webhook.policy import WebhookPolicy
     from webhook.review import Review
 
@@ -71,6 +70,9 @@ class BindingHook:
             write_allowed(review.subject.uid, operations, (), audit),
             ReviewOutcome(ReviewResult.EXACT, review.subject, operations=len(operations)),
         )
+
+    def unread(self, uid: str, why: str) -> Reply:
+        return _as_it_is(Subject(uid), "too-many", why)
 
     async def _values(self, review: Review) -> Mapping[str, str]:
         binding = review.object

@@ -7,15 +7,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from gpufence.errors import InvalidError
+from gpufence.mode import Mode
 from webhook.cluster import UnknownError
-from webhook.outcome import Reply, ReviewOutcome, ReviewResult
+from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import PODS, BadReviewError, write_allowed, write_denied
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpufence.mode import Mode
     from webhook.cluster import ClusterView
     from webhook.policy import WebhookPolicy
     from webhook.review import Review
@@ -45,6 +45,20 @@ class PodHook:
         if annotations is None:
             annotations, reason = await self._read_annotations(review.subject.namespace)
         return self._decide(review, annotations, reason)
+
+    def unread(self, uid: str, why: str) -> Reply:
+        """
+        Refuse in evict what nobody can read: it would be let in without a limit.
+        """
+        refused = self._mode is Mode.EVICT
+        result = ReviewResult.REFUSED if refused else ReviewResult.UNCHANGED
+        outcome = ReviewOutcome(result, Subject(uid), "too-many", why)
+        audit = {"result": result.value}
+        if refused:
+            return Reply(
+                OK, write_denied(uid, f"gpufence refuses this pod: {why}", (), audit), outcome
+            )
+        return Reply(OK, write_allowed(uid, (), (why,), audit), outcome)
 
     async def _read_annotations(self, namespace: str) -> tuple[Mapping[str, str], str]:
         """

@@ -187,3 +187,47 @@ def _spoil(folder: Path, how: str, authority: Authority) -> None:
     temporary = folder / "new"
     temporary.write_bytes(content)
     temporary.rename(folder / "tls.key")
+
+
+def test_only_who_shows_a_certificate_is_heard(authority: Authority, tls_dir: Path) -> None:
+    """
+    With a CA for clients, strangers are shown the door, and probes need none all the same.
+    """
+    clients = Authority(tls_dir, "client-ca")
+    certificate, key = clients.client_pem("kube-apiserver")
+    (tls_dir / "client.pem").write_bytes(key + certificate)
+    known = authority.client_context()
+    known.load_cert_chain(tls_dir / "client.pem")
+    settings = QUICK | {"GPUFENCE_CLIENT_CA": str(clients.ca_file)}
+    with Webhook(tls_dir, known, **settings) as webhook:
+        with (
+            closing(webhook.connect(authority.client_context())) as stranger,
+            pytest.raises((ssl.SSLError, ConnectionError)),
+        ):
+            ask(stranger, "POST", "/v1/pods/cap", b"{}")
+        answers = [
+            webhook.post("/v1/pods/cap", encoded(review()))[0],
+            webhook.get("/healthz")[0],
+            webhook.get("/readyz")[0],
+        ]
+
+    assert [200, 200, 200] == answers
+
+
+def test_a_new_ca_of_clients_is_taken_up(authority: Authority, tls_dir: Path) -> None:
+    """
+    The file is watched like the certificate: whoever the new CA vouches for is heard.
+    """
+    old, new = Authority(tls_dir, "client-ca"), Authority()
+    certificate, key = new.client_pem("kube-apiserver")
+    (tls_dir / "client.pem").write_bytes(key + certificate)
+    known = authority.client_context()
+    known.load_cert_chain(tls_dir / "client.pem")
+    settings = QUICK | {"GPUFENCE_CLIENT_CA": str(old.ca_file)}
+    with Webhook(tls_dir, known, **settings) as webhook:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            webhook.post("/v1/pods/cap", encoded(review()))
+        old.ca_file.write_bytes(new.pem)
+        webhook.wait_for("certificate", len(webhook.lines))
+
+        assert 200 == webhook.post("/v1/pods/cap", encoded(review()))[0]

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.reviews import encoded, review
-from webhook.endpoint import MOST_BODY_BYTES, Endpoint
+from webhook.bodies import MOST_BODY_BYTES
+from webhook.endpoint import Endpoint
 from webhook.metrics import Account, Metrics, RequestLog
-from webhook.outcome import Reply, ReviewOutcome, ReviewResult
+from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import PODS, Review
 
 if TYPE_CHECKING:
-    from webhook.endpoint import Message
+    from webhook.bodies import Message
 
 SECRET = "the innermost secret"
 
@@ -34,6 +35,9 @@ class Fine:
     async def answer(self, review: Review) -> Reply:
         return Reply(200, b"{}", ReviewOutcome(ReviewResult.UNCHANGED, review.subject))
 
+    def unread(self, uid: str, why: str) -> Reply:
+        return Reply(200, why.encode(), ReviewOutcome(ReviewResult.UNCHANGED, Subject(uid)))
+
 
 class Broken:
     """
@@ -44,6 +48,9 @@ class Broken:
 
     async def answer(self, review: Review) -> Reply:
         raise KeyError(SECRET, review.subject.uid)
+
+    def unread(self, uid: str, why: str) -> Reply:
+        raise KeyError(SECRET, uid, why)
 
 
 class Stage:

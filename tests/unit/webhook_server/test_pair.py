@@ -3,7 +3,7 @@ Which pairs may go live.
 """
 
 import ssl
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -123,3 +123,63 @@ def test_a_certificate_of_an_unknown_version_is_no_pair(leaf: Leaf) -> None:
 
     with pytest.raises(PairError):
         read_certificate(Pair(odd, leaf.key))
+
+
+def test_a_certificate_of_tomorrow_goes_live_tomorrow(authority: Authority, tmp_path: Path) -> None:
+    """
+    What is not valid yet is refused once, and taken without another write when it is.
+    """
+    now = datetime.now(UTC)
+    loads: list[str] = []
+    watch = CertificateWatch(tmp_path, loads.append, 60.0, clock=lambda: now)
+    write_files(tmp_path, authority.leaf())
+    watch.look()
+    first = watch.current
+    write_files(tmp_path, authority.leaf(begins_in_days=1.0))
+    watch.look()
+    watch.look()
+    before = watch.current
+    now += timedelta(days=2)
+    watch.look()
+
+    assert first is before
+    assert ["swapped", "refused", "swapped"] == loads
+    assert watch.current is not first
+
+
+def test_a_waiting_certificate_takes_over_from_one_that_expires(
+    authority: Authority, tmp_path: Path
+) -> None:
+    """
+    As soon as the live one is worth nothing, the other serves, such as it is.
+    """
+    now = datetime.now(UTC)
+    watch = CertificateWatch(tmp_path, lambda _: None, 60.0, clock=lambda: now)
+    write_files(tmp_path, authority.leaf(days=2.0))
+    watch.look()
+    first = watch.current
+    write_files(tmp_path, authority.leaf(days=30.0, begins_in_days=5.0))
+    watch.look()
+    now += timedelta(days=3)
+    watch.look()
+
+    assert watch.current is not first
+
+
+def test_a_ca_of_clients_that_is_none_lets_nobody_in(authority: Authority, tmp_path: Path) -> None:
+    """
+    A webhook that shall ask for certificates never serves without asking.
+    """
+    write_files(tmp_path, authority.leaf())
+    ca = tmp_path / "client-ca.crt"
+    watch = CertificateWatch(tmp_path, lambda _: None, 60.0, ca)
+    watch.look()
+    ca.write_text("nonsense")
+    watch.look()
+    before = watch.current
+    ca.write_bytes(authority.pem)
+    watch.look()
+
+    assert before is None
+    assert watch.current is not None
+    assert ssl.CERT_REQUIRED == watch.current.context.verify_mode == watch.context.verify_mode

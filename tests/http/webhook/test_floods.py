@@ -1,0 +1,183 @@
+"""
+What one sender can do to the running webhook: it stays alive, small, and there for the others.
+"""
+
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.authority import Authority
+from tests.support.processes import LOOPBACK
+from tests.support.reviews import encoded, pod, review
+from tests.support.webhook import Webhook, ask
+from webhook.bodies import MOST_BODY_BYTES
+
+LIMIT_MIB = 256  # of the Deployment
+PATIENCE_SECONDS = 3.0
+EVICT = "/v1/pods/evict"
+GPU = {"limits": {"aliyun.com/gpu-mem": "3"}}
+HEAD = b"POST /v1/pods/cap HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+
+
+@pytest.fixture
+def webhook(authority: Authority, tls_dir: Path) -> Iterator[Webhook]:
+    """
+    Lend a webhook that nobody else has made large.
+    """
+    with Webhook(tls_dir, authority.client_context()) as running:
+        yield running
+
+
+def peak_mib(webhook: Webhook) -> float:
+    status = Path(f"/proc/{webhook.process.pid}/status").read_text(encoding="utf-8")
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def container(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "image": "i", **more}
+
+
+def fat_review() -> bytes:
+    """
+    Build a review of 278 KiB: as many init containers beside as many sidecars.
+    """
+    early = [
+        item
+        for n in range(1870)
+        for item in (
+            container(f"i{n}", resources=GPU),
+            container(f"s{n}", restartPolicy="Always"),
+        )
+    ]
+    item = pod()
+    item["spec"] = {"initContainers": early, "containers": [container("main", resources=GPU)]}
+    return encoded(review(object=item))
+
+
+def small_review() -> bytes:
+    item = pod()
+    item["spec"] = {"containers": [container("main", resources=GPU)]}
+    return encoded(review(object=item))
+
+
+def answered_within(webhook: Webhook) -> float:
+    """
+    Return how long an ordinary review takes, connection and all.
+    """
+    began = time.monotonic()
+    status, body = webhook.post(EVICT, small_review())
+    assert (200, True) == (status, json.loads(body)["response"]["allowed"])
+    return time.monotonic() - began
+
+
+def opened(webhook: Webhook, sent: bytes) -> ssl.SSLSocket:
+    plain = socket.create_connection((LOOPBACK, webhook.port))
+    connection = webhook.trust.wrap_socket(plain, server_hostname=LOOPBACK)
+    connection.settimeout(10)
+    with suppress(OSError):  # it may be shown the door while it is still pushing
+        connection.sendall(sent)
+    return connection
+
+
+def test_forty_pods_of_thousands_of_containers(webhook: Webhook) -> None:
+    """
+    Reviews that once took 250 MiB each are refused in evict, while others are answered.
+    """
+    body = fat_review()
+    with ThreadPoolExecutor(8) as senders:
+        sent = [senders.submit(webhook.post, EVICT, body) for _ in range(40)]
+        waits = [answered_within(webhook) for _ in range(10)]
+        answers = [json.loads(each.result()[1])["response"] for each in sent]
+
+    assert len(body) > 250 * 1024
+    assert max(waits) < PATIENCE_SECONDS
+    assert peak_mib(webhook) < LIMIT_MIB
+    assert all("3741 containers" in each["status"]["message"] for each in answers)
+
+
+def test_forty_bodies_that_never_end(webhook: Webhook) -> None:
+    """
+    Whoever begins bodies of 8 MiB and ends none has no more memory than all may have together.
+    """
+    with ExitStack() as held:
+        for _ in range(40):
+            body = HEAD % MOST_BODY_BYTES + b" " * (MOST_BODY_BYTES - 1)
+            held.enter_context(opened(webhook, body))
+        waits = [answered_within(webhook) for _ in range(10)]
+
+    assert max(waits) < PATIENCE_SECONDS
+    assert peak_mib(webhook) < LIMIT_MIB
+
+
+def test_a_head_that_never_ends(webhook: Webhook) -> None:
+    """
+    Headers are bounded like bodies.
+    """
+    with opened(webhook, b"POST /v1/pods/cap HTTP/1.1\r\n" + b"a: b\r\n" * 2**20) as connection:
+        connection.settimeout(PATIENCE_SECONDS)
+        with suppress(ConnectionError, ssl.SSLError):
+            assert connection.recv(1) == b""
+
+    assert peak_mib(webhook) < LIMIT_MIB
+
+
+@pytest.mark.parametrize(
+    "members", [b"[" + b"{}," * 2_500_000 + b"{}]", b"[" + b'"ab",' * 1_500_000 + b'""]']
+)
+def test_a_body_of_millions_of_members(webhook: Webhook, members: bytes) -> None:
+    """
+    What takes twenty times its length to read is not read: refused in evict, let in with a word
+    else.
+    """
+    api_like = b'{"request": {"uid": "u-1", "x": ' + members + b"}}"
+    with ThreadPoolExecutor(4) as senders:
+        refused = list(senders.map(lambda _: webhook.post(EVICT, api_like), range(4)))
+    warned = json.loads(webhook.post("/v1/pods/cap", api_like)[1])["response"]
+
+    assert [False] * 4 == [json.loads(body)["response"]["allowed"] for _, body in refused]
+    assert (True, "u-1") == (warned["allowed"], warned["uid"])
+    assert "members" in warned["warnings"][0]
+    assert peak_mib(webhook) < LIMIT_MIB
+
+
+def test_connections_without_a_word(webhook: Webhook) -> None:
+    """
+    Connections that say nothing give way to one that does.
+    """
+    with ExitStack() as held:
+        kept = webhook.connect()
+        held.callback(kept.close)
+        assert 200 == ask(kept, "POST", EVICT, small_review())[0]
+        for _ in range(1200):
+            held.enter_context(opened(webhook, b"P"))
+        waits = [answered_within(webhook) for _ in range(3)]
+
+        assert 200 == ask(kept, "POST", EVICT, small_review())[0]
+    assert max(waits) < PATIENCE_SECONDS
+    assert peak_mib(webhook) < LIMIT_MIB
+
+
+def test_two_thousand_different_pods_are_forgotten(webhook: Webhook) -> None:
+    """
+    Nothing of a tenant's text is remembered once his pod is answered.
+    """
+    connection = webhook.connect()
+    before = 0.0
+    for number in range(2000):
+        item = pod(name=f"p{number}")
+        env = [{"name": "XLA_PYTHON_CLIENT_MEM_FRACTION", "value": f"0.{number}" + "1" * 20_000}]
+        item["spec"] = {"containers": [container("main", resources=GPU, env=env)]}
+        assert 200 == ask(connection, "POST", EVICT, encoded(review(object=item)))[0]
+        if number == 200:
+            before = peak_mib(webhook)
+    connection.close()
+
+    assert peak_mib(webhook) < before + 16

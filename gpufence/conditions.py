@@ -42,12 +42,17 @@ def no_mirror() -> str:
 
 def frozen() -> str:
     """
-    Name the annotations that nobody may change once the pod exists, where its namespace is fenced.
+    List the annotations that were changed, of those that nobody may change once the pod exists.
+
+    Whose a key is costs less to find out than what it says, so that is asked first.
     """
+    ours = (
+        f"(k.startsWith('{names.PREFIX}') || k.startsWith('{names.ENV_PREFIX}') || "
+        f"{_among('k', ANNOTATION_KEYS)})"
+    )
     return (
-        f"variables.changed.filter(k, k.startsWith('{names.PREFIX}') || "
-        f"k.startsWith('{names.ENV_PREFIX}') || "
-        f"(variables.fenced && {_among('k', ANNOTATION_KEYS)}))"
+        f"variables.after.filter(k, {ours} && variables.before[?k] != variables.after[?k]) + "
+        f"variables.before.filter(k, {ours} && !(k in variables.after))"
     )
 
 

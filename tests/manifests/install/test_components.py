@@ -51,12 +51,22 @@ def test_cert_managers_ca_is_ours() -> None:
     assert authority["isCA"] is True
 
 
+def test_no_file_deletes_two_objects() -> None:
+    """
+    One patch that deletes more than one ends kubectl 1.32 and older in a panic.
+    """
+    texts = [path.read_text(encoding="utf-8") for path in COMPONENTS.rglob("*.yaml")]
+
+    assert [] == [text for text in texts if text.count("$patch: delete") > 1]
+
+
 def test_cert_manager_replaces_all_of_our_own_program() -> None:
     """
     Whatever the base brings for the certificates is left out.
     """
-    text = (COMPONENTS / "cert-manager" / "without-ours.yaml").read_text(encoding="utf-8")
-    dropped = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(text)}
+    files = sorted((COMPONENTS / "cert-manager" / "without-ours").iterdir())
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    dropped = {(each["kind"], each["metadata"]["name"]) for each in map(yaml.safe_load, texts)}
 
     assert dropped == {(item["kind"], item["metadata"]["name"]) for item in objects(BASE / "certs")}
 

@@ -166,4 +166,26 @@ def test_every_policy_is_bound(policy: str) -> None:
     """
     binding = found("ValidatingAdmissionPolicyBinding", policy)["spec"]
 
-    assert {"policyName": policy, "validationActions": ["Deny"]} == binding
+    assert (policy, ["Deny"]) == (binding["policyName"], binding["validationActions"])
+
+
+def test_the_freezing_policy_looks_at_changed_annotations_of_fenced_namespaces_only() -> None:
+    """
+    What walks through annotations runs for nobody else.
+    """
+    policy = found("ValidatingAdmissionPolicy", "gpufence-frozen-annotations")["spec"]
+    binding = found("ValidatingAdmissionPolicyBinding", "gpufence-frozen-annotations")["spec"]
+    (fenced,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
+    (condition,) = policy["matchConditions"]
+
+    assert {"key": names.MODE, "operator": "Exists"} == fenced
+    assert "object.metadata.?annotations.orValue({}) != oldObject" in condition["expression"]
+
+
+def test_the_webhook_is_not_the_first_to_go() -> None:
+    """
+    On a full cluster it is made room for, and killed after the tenants.
+    """
+    spec = manifests.pod_spec(found("Deployment", names.WEBHOOK_SERVICE))
+
+    assert "system-cluster-critical" == spec["priorityClassName"]

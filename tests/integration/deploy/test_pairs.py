@@ -1,0 +1,72 @@
+"""
+Components that are built together, two by two: each was thought of alone.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.controlplane import ControlPlane, RequestError
+from tests.integration.deploy.rendering import WORKLOADS, rendered
+from tests.support.manifests import BASE, COMPONENTS, pod_spec
+
+NAMES = sorted(path.name for path in COMPONENTS.iterdir())
+NEVER = {frozenset({"gke", "last-resort-kill"})}
+"""A privileged agent that is root besides would own its node."""
+
+
+def owns_the_node(spec: dict[str, Any]) -> bool:
+    """
+    Return whether a pod is privileged, root and among the host's processes, all at once.
+    """
+    of_pod = spec.get("securityContext", {})
+    containers = [*spec.get("initContainers", []), *spec["containers"]]
+    contexts = [of_pod | item.get("securityContext", {}) for item in containers]
+    return spec.get("hostPID", False) and any(
+        each.get("privileged") and not (each.get("runAsNonRoot") and each.get("runAsUser", 0) != 0)
+        for each in contexts
+    )
+
+
+def built(plane: ControlPlane, folder: Path, *components: str) -> dict[Any, Any] | None:
+    """
+    Build the base with components; None where they do not build together.
+    """
+    here = folder / "-".join(components)
+    here.mkdir()
+    lines = ["apiVersion: kustomize.config.k8s.io/v1beta1", "kind: Kustomization"]
+    lines += ["resources:", f"- {relative(BASE, here)}", "components:"]
+    lines += [f"- {relative(COMPONENTS / name, here)}" for name in components]
+    (here / "kustomization.yaml").write_text("\n".join(lines), encoding="utf-8")
+    try:
+        return rendered(plane, here)
+    except RequestError:
+        return None
+
+
+def relative(target: Path, here: Path) -> str:
+    return os.path.relpath(target.resolve(), here.resolve())
+
+
+@pytest.mark.parametrize("first", NAMES)
+def test_no_pair_makes_a_pod_that_owns_its_node(
+    control_plane: ControlPlane, tmp_path: Path, first: str
+) -> None:
+    """
+    In either order two components build without a privileged root among the host's processes, and
+    those that would make one do not build.
+    """
+    failed = set()
+    owning = []
+    for second in NAMES:
+        items = built(control_plane, tmp_path, *dict.fromkeys((first, second)))
+        if items is None:
+            failed.add(frozenset({first, second}))
+            continue
+        workloads = [item for (kind, _), item in items.items() if kind in WORKLOADS]
+        owning += [second for item in workloads if owns_the_node(pod_spec(item))]
+
+    assert [] == owning
+    assert {pair for pair in NEVER if first in pair} == failed

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHOWN_CHARACTERS = 80
+_FIELD_CHARACTERS = 400
 
 
 class Problem(NamedTuple):
@@ -38,18 +39,32 @@ class Problem(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        return printable(f"{self.field}: {shown(self.value)} {self.reason}; {self.remedy}")
+        field = printable(self.field, _FIELD_CHARACTERS)
+        return printable(f"{field}: {shown(self.value)} {self.reason}; {self.remedy}")
 
 
 def annotation_problem(key: str, value: str, reason: str, remedy: str) -> Problem:
     return Problem(f"metadata.annotations[{key}]", value, reason, remedy, key)
 
 
+def described(value: object) -> str:
+    """
+    Write a value that should have been another, whatever it is: what is nested too deep, or has
+    more digits than Python writes, by its type.
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return repr(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} nobody can write down"
+
+
 def shown(value: object) -> str:
     """
     Quote a value for a person, on one line and short, whatever somebody put into it.
     """
-    text = value if isinstance(value, str) else repr(value)
+    text = described(value)
     return f'"{printable(text, SHOWN_CHARACTERS)}"'
 
 

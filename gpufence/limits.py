@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
 from gpufence.dialects import (
+    ANNOTATION_KEYS,
+    SPECS,
     Declared,
     Sum,
     Undeclared,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from gpufence.pods import Container, Pod
 
 _ALL: Final = Fraction(1)
+_BY_ANNOTATIONS: Final = frozenset(spec.name for spec in SPECS if spec.annotation_keys)
 
 
 class Part(NamedTuple):
@@ -184,8 +187,9 @@ def _limits(
     granted = declared.implied and options.grants_memory
     notes = declared.notes
     ceiling = namespace.max_memory_bytes
-    if granted and ceiling is not None and limit is not None and limit > ceiling:
-        notes = (*notes, _above_ceiling(limit, ceiling))
+    key = names.MEMORY if granted else _said_by(declared, pod)
+    if key and ceiling is not None and limit is not None and limit > ceiling:
+        notes = (*notes, _above_ceiling(key, limit, ceiling))
         limit = ceiling
     if limit is not None and sum([part or 0 for part in parts.values()]) > limit:
         _shrink(parts, pod, limit)
@@ -202,9 +206,18 @@ def _limits(
     )
 
 
-def _above_ceiling(limit: int, ceiling: int) -> Problem:
+def _said_by(declared: Declared, pod: Pod) -> str:
+    """
+    Return the annotation that an amount stands in, empty where it stands in the resources: those
+    are counted by whoever offers them.
+    """
+    keys = (key for key in ANNOTATION_KEYS if key in pod.annotations)
+    return next(keys, "") if declared.dialect in _BY_ANNOTATIONS else ""
+
+
+def _above_ceiling(key: str, limit: int, ceiling: int) -> Problem:
     return annotation_problem(
-        names.MEMORY,
+        key,
         write_bytes(limit),
         f"is above the namespace's {names.MAX_MEMORY} of {write_bytes(ceiling)}",
         "the ceiling counts; ask for less, or have the ceiling raised",

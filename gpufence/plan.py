@@ -13,7 +13,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gpufence.annotations import Headroom
+from gpufence.annotations import MOST_PROCESSES, Headroom
 from gpufence.errors import InvalidError, Problem
 from gpufence.mode import Mode, read_mode
 from gpufence.names import PLAN
@@ -151,7 +151,9 @@ def _container(written: Object, name: str) -> ContainerPlan:
     path = f"{PLAN}.containers[{name}]"
     return ContainerPlan(
         limit_bytes=_bytes(written.get("limit"), f"{path}.limit"),
-        processes=as_integer(written.get("processes"), f"{path}.processes", least=1),
+        processes=as_integer(
+            written.get("processes"), f"{path}.processes", least=1, most=MOST_PROCESSES
+        ),
         headroom=_member(Headroom, written.get("headroom"), f"{path}.headroom"),
         cap_bytes=_bytes(written.get("cap"), f"{path}.cap"),
         settings=tuple(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 
-from gpufence.errors import InvalidError, Problem
+from gpufence.errors import InvalidError, Problem, described
 
 KIB = 2**10
 MIB = 2**20
@@ -142,5 +142,4 @@ def _scale(value: object, field: str, suffix: str) -> tuple[int, int]:
 def _invalid(
     value: object, field: str, *, reason: str = _EXPECTED, remedy: str = _REMEDY
 ) -> InvalidError:
-    shown = value if isinstance(value, str) else repr(value)
-    return InvalidError(Problem(field, shown, reason, remedy))
+    return InvalidError(Problem(field, described(value), reason, remedy))

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import TypeAlias, cast
 
-from gpufence.errors import InvalidError, Problem, UnknownVersionError
+from gpufence.errors import InvalidError, Problem, UnknownVersionError, described
 
 Object: TypeAlias = Mapping[str, object]
 
@@ -27,7 +27,9 @@ def as_object(value: object, field: str) -> Object:
         return _NOTHING
     if isinstance(value, (dict, Mapping)) and _TEXT.issuperset(map(type, value)):
         return value
-    raise InvalidError(Problem(field, repr(value), "is not an object", "write keys and values"))
+    raise InvalidError(
+        Problem(field, described(value), "is not an object", "write keys and values")
+    )
 
 
 def as_list(value: object, field: str) -> list[object]:
@@ -35,7 +37,7 @@ def as_list(value: object, field: str) -> list[object]:
         return []
     if isinstance(value, list):
         return value
-    raise InvalidError(Problem(field, repr(value), "is not a list", "write a list"))
+    raise InvalidError(Problem(field, described(value), "is not a list", "write a list"))
 
 
 def as_text(value: object, field: str) -> str:
@@ -43,15 +45,16 @@ def as_text(value: object, field: str) -> str:
         return ""
     if isinstance(value, str):
         return value
-    raise InvalidError(Problem(field, repr(value), "is not text", "quote it"))
+    raise InvalidError(Problem(field, described(value), "is not text", "quote it"))
 
 
-def as_integer(value: object, field: str, *, least: int = 0) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+def as_integer(value: object, field: str, *, least: int = 0, most: int = 2**63 - 1) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
-    raise InvalidError(
-        Problem(field, repr(value), "is not a whole number", f"write a number of at least {least}")
-    )
+    remedy = f"write a number of at least {least}"
+    if isinstance(value, int) and value > most:
+        remedy = f"write a number of at most {most}"
+    raise InvalidError(Problem(field, described(value), "is not a whole number", remedy))
 
 
 def as_texts(value: object, field: str) -> Mapping[str, str]:
@@ -113,7 +116,7 @@ def read_versioned(text: str, field: str, version: int) -> Object:
     Read JSON that carries its version as `v`; what a newer program wrote is named, never guessed.
     """
     try:
-        written = as_object(json.loads(text), field)
+        written = as_object(json.loads(text, parse_constant=_no_number), field)
     except (ValueError, RecursionError) as error:
         raise InvalidError(
             Problem(field, text, "is not JSON", "let gpufence write this annotation")
@@ -122,3 +125,10 @@ def read_versioned(text: str, field: str, version: int) -> Object:
     if written_version != version or isinstance(written_version, bool):
         raise UnknownVersionError(field, written_version)
     return written
+
+
+def _no_number(text: str) -> float:
+    """
+    Refuse NaN and the infinities, which Python's JSON knows and nobody's does.
+    """
+    raise ValueError(text)

@@ -105,20 +105,28 @@ class ClusterReader:
         except (NotFoundError, ForbiddenError):
             return None
 
-    def pods(self, namespace: str, node: str, nodes: Mapping[str, SeenNode]) -> list[SeenPod]:
+    def pods(
+        self, namespace: str, node: str, nodes: Mapping[str, SeenNode]
+    ) -> tuple[list[SeenPod], list[str]]:
         """
-        Read the living pods that have to do with GPU memory; no namespace means all.
+        Read the living pods that have to do with GPU memory, and what is wrong with those that
+        cannot be read; no namespace means all.
         """
+        notes: list[str] = []
 
         def keep(raw: JsonObject) -> SeenPod | None:
-            its_node = nodes.get(node_of(raw))
-            pod = see_pod(raw, None if its_node is None else its_node.gpu)
+            try:
+                its_node = nodes.get(node_of(raw))
+                pod = see_pod(raw, None if its_node is None else its_node.gpu)
+            except InvalidError as error:
+                notes.append(f"a pod cannot be read: {error}")
+                return None
             return pod if pod.uses_gpu else None
 
         chosen = f"{_LIVING},spec.nodeName={node}" if node else _LIVING
         path = core("namespaces", namespace, "pods") if namespace else core("pods")
         pods = self.listed(path, keep, {"fieldSelector": chosen})
-        return [pod for pod in pods if pod is not None]
+        return [pod for pod in pods if pod is not None], notes
 
     def agent_pods(self) -> tuple[list[JsonObject], str]:
         """
@@ -156,11 +164,12 @@ class ClusterReader:
         """
         nodes, note = self.nodes()
         agent_pods, agent_note = self._noted_agent_pods()
-        pods = self.pods(namespace, node, nodes)
+        pods, wrong = self.pods(namespace, node, nodes)
         if namespace:
             used = {pod.node for pod in pods}
             agent_pods = [pod for pod in agent_pods if node_of(pod) in used]
-        return self._scene(Scene(tuple(pods), {}, nodes, (note, agent_note)), agent_pods, node)
+        notes = (note, agent_note, *wrong)
+        return self._scene(Scene(tuple(pods), {}, nodes, notes), agent_pods, node)
 
     def scene_of_nodes(self, node: str) -> Scene:
         """

@@ -28,7 +28,7 @@ class Output:
     display: Display
 
     def lines(self, lines: Iterable[str]) -> None:
-        self.out.write("".join(f"{line}\n" for line in lines))
+        self.out.write(_writable("".join(f"{line}\n" for line in lines), self.out))
         self.out.flush()
 
     def json(self, value: object) -> None:
@@ -40,7 +40,7 @@ class Output:
         Say aside what is missing from an answer, so that pipes carry the answer alone.
         """
         for note in notes:
-            self.err.write(f"note: {note}\n")
+            self.err.write(_writable(f"note: {note}\n", self.err))
         self.err.flush()
 
     def progress(self, text: str) -> None:
@@ -70,6 +70,14 @@ def output_to(out: TextIO, err: TextIO, environ: Mapping[str, str]) -> Output:
         unicode=_writes_unicode(out),
     )
     return Output(out, err, display)
+
+
+def _writable(text: str, place: TextIO) -> str:
+    """
+    Replace what a place cannot show, such as halves of characters that somebody put into a pod.
+    """
+    encoding = place.encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
 
 
 def _writes_unicode(out: TextIO) -> bool:

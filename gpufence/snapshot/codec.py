@@ -11,7 +11,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from gpufence.errors import InvalidError, Problem
+from gpufence.errors import InvalidError, Problem, described
 from gpufence.quantity import read_bytes, write_bytes
 from gpufence.shape import Object, as_integer, as_text, objects, read_versioned
 from gpufence.snapshot.rows import (
@@ -86,7 +86,7 @@ def _read_flag(value: object, path: str) -> bool:
     if isinstance(value, bool):
         return value
     raise InvalidError(
-        Problem(path, repr(value), "is neither true nor false", "write one of the two")
+        Problem(path, described(value), "is neither true nor false", "write one of the two")
     )
 
 
@@ -95,7 +95,7 @@ def _read_seconds(value: object, path: str) -> float:
     if number is not None and 0 <= number <= _LONGEST_SECONDS:
         return float(number)
     remedy = "write a number of at least 0"
-    raise InvalidError(Problem(path, repr(value), "is no number of seconds", remedy))
+    raise InvalidError(Problem(path, described(value), "is no number of seconds", remedy))
 
 
 class _FieldKind(NamedTuple):

@@ -59,7 +59,7 @@ def read_installation(reader: ClusterReader) -> Installation:
     agent_pods, no_agents = reader.agent_pods()
     agents = by_node(reader.agents(agent_pods))
     namespaces = _asked(lambda: reader.listed(core("namespaces"), read_labelled), "namespaces")
-    pods = _asked(lambda: reader.pods("", "", nodes), "pods of all namespaces")
+    pods = _asked(lambda: reader.pods("", "", nodes)[0], "pods of all namespaces")
     version, system, deployment, configuration, switch, *policies = reader.together(
         lambda path: _object(reader, path),
         (

@@ -173,7 +173,7 @@ def test_who_does_not_cure_a_shortage_goes_by_the_ordinary_rules(excess: int) ->
 
 def test_a_client_of_the_nodes_mps_server_ends_no_shortage() -> None:
     """
-    What a pod holds through the node's MPS server cannot be held against it, on a short card either.
+    What a pod holds through the node's MPS server is not held against it on a short card.
     """
     world = World(mps={0})
     world.add(pod("a"), THEFT)

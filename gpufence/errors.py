@@ -57,7 +57,7 @@ def described(value: object) -> str:
     try:
         return repr(value)
     except (RecursionError, ValueError):
-        return f"a {type(value).__name__} nobody can write down"
+        return f"{type(value).__name__} that nobody can write down"
 
 
 def shown(value: object) -> str:

@@ -28,12 +28,12 @@ from gpufence.quantity import MIB, write_bytes
 from gpufence.text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from gpufence.annotations import NamespaceOptions, PodOptions
     from gpufence.candidates import CandidateCard
     from gpufence.errors import Problem
-    from gpufence.pods import Container, Pod
+    from gpufence.pods import Pod
 
 _ALL: Final = Fraction(1)
 _BY_ANNOTATIONS: Final = frozenset(spec.name for spec in SPECS if spec.annotation_keys)
@@ -228,27 +228,19 @@ def _pod_sum(rule: Sum, pod: Pod, parts: Mapping[str, int | None]) -> int | None
     """
     Add the parts up as the dialect's scheduler does; None where one of them is unknown.
     """
-    if len(pod.containers) == 1:
-        return parts.get(pod.containers[0].name, 0)
-    if rule is not Sum.KUBERNETES:
-        regular = _total(parts, [item for item in pod.containers if item.regular])
-        if rule is Sum.REGULAR and regular != 0:
-            return regular
-        if rule is Sum.LARGEST_INIT and regular is not None:
-            others = [item.name for item in pod.containers if not item.regular]
-            return max(regular, *[parts.get(name) or 0 for name in others], 0)
     known = {name: part for name, part in parts.items() if part is not None}
-    return max(phase_sums(pod, known)) if len(known) == len(parts) else None
-
-
-def _total(parts: Mapping[str, int | None], containers: Iterable[Container]) -> int | None:
-    total = 0
-    for container in containers:
-        part = parts.get(container.name, 0)
-        if part is None:
-            return None
-        total += part
-    return total
+    if len(known) < len(parts):
+        return None
+    if len(pod.containers) == 1:
+        return known.get(pod.containers[0].name, 0)
+    if rule is not Sum.KUBERNETES:
+        regular = sum([known.get(item.name, 0) for item in pod.containers if item.regular])
+        if rule is Sum.REGULAR and regular:
+            return regular
+        if rule is Sum.LARGEST_INIT:
+            others = [item.name for item in pod.containers if not item.regular]
+            return max(regular, *[known.get(name, 0) for name in others], 0)
+    return max(phase_sums(pod, known))
 
 
 def _shrink(parts: dict[str, int | None], pod: Pod, limit: int) -> None:

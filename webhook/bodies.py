@@ -39,7 +39,7 @@ class BodyError(GpufenceError):
         self.reason = reason
 
 
-class GoneError(GpufenceError):
+class HungUpError(GpufenceError):
     """
     Raised when the caller hung up: there is nobody left to answer.
     """
@@ -92,7 +92,7 @@ class Bodies:
 
     async def read(self, body: Body, scope: Message, receive: Receive) -> bytes:
         """
-        Read a body to its end. Raises BodyError for one that shall not be, and GoneError.
+        Read a body to its end. Raises BodyError for one that shall not be, and HungUpError.
         """
         for name, value in scope["headers"]:
             if name == b"content-length" and int(value) > MOST_BODY_BYTES:
@@ -118,7 +118,7 @@ class Bodies:
     async def _piece(self, body: Body, receive: Receive) -> bool:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise GoneError("the caller hung up")
+            raise HungUpError("the caller hung up")
         piece: bytes = message.get("body", b"")
         if not body.dropped:
             self._keep(body, piece)

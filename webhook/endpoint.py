@@ -8,7 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from webhook.bodies import BODY_SECONDS, Bodies, BodyError, GoneError
+from webhook.bodies import BODY_SECONDS, Bodies, BodyError, HungUpError
 from webhook.outcome import NOBODY, Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import BadReviewError, TooMuchError, read_review
 
@@ -92,7 +92,7 @@ class Endpoint:
                         reply = await _answered(hook, content)
         except BodyError as error:
             reply = _rejected(error.status, error.reason, str(error))
-        except GoneError:
+        except HungUpError:
             reply = _rejected(_BAD, "gone", "the caller hung up before its body was whole")
         self._account(name, reply.outcome, time.perf_counter() - began)
         await self._send(send, reply.status, reply.body)

@@ -2,7 +2,16 @@
 What a problem says to a person.
 """
 
-from gpufence.errors import InvalidError, Problem, SettingsError, UnknownVersionError, shown
+import pytest
+
+from gpufence.errors import (
+    InvalidError,
+    Problem,
+    SettingsError,
+    UnknownVersionError,
+    described,
+    shown,
+)
 
 PROBLEM = Problem("spec.x", "12 apples", "is not a number", "write digits")
 
@@ -67,3 +76,31 @@ def test_an_unknown_version_says_what_to_upgrade() -> None:
         "upgrade this program, it reads version 1"
     ) == str(error)
     assert ("gpufence.io/plan", 2) == (error.field, error.version)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text", "text"),
+        (None, "None"),
+        ([1], "[1]"),
+        (10**5000, "int that nobody can write down"),
+    ],
+    ids=["text", "nothing", "list", "digits"],
+)
+def test_a_value_is_described_whatever_it_is(value: object, expected: str) -> None:
+    """
+    What Python itself cannot write is named by its type.
+    """
+    assert expected == described(value)
+
+
+def test_what_is_nested_without_end_is_described() -> None:
+    """
+    A value of a million levels ends nobody who wants to complain about it.
+    """
+    value: list[object] = []
+    for _ in range(100_000):
+        value = [value]
+
+    assert described(value) == "list that nobody can write down"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.reviews import encoded, review
-from webhook.bodies import MOST_BODY_BYTES
+from webhook.bodies import LARGE_BODY_BYTES, MOST_BODY_BYTES, Bodies, BodyError
 from webhook.endpoint import Endpoint
 from webhook.metrics import Account, Metrics, RequestLog
 from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
@@ -186,3 +186,79 @@ def test_whatever_is_no_admission_goes_to_the_application(scope: dict[str, str])
     stage.post(**{"path": "/fine", **scope})
 
     assert [scope.get("type", "http")] == stage.elsewhere
+
+
+def test_more_members_than_any_review_has_are_not_read() -> None:
+    """
+    The hook answers under the uid that the body begins with, without having read it.
+    """
+    members = b"[" + b"{}," * 2**18 + b"{}]"
+    body = b'{"request": {"uid": "u-1", "object": ' + members + b"}}"
+    status, _, answer = Stage().post("/fine", whole(body))
+
+    assert 200 == status
+    assert b"members" in answer
+
+
+def test_members_without_a_uid_are_no_review() -> None:
+    """
+    Where nobody can be answered, it is a bad request like any other.
+    """
+    stage = Stage()
+
+    assert 400 == stage.post("/fine", whole(b"," * (2**18 + 1)))[0]
+    assert ["too-many"] == [line["reason"] for line in stage.lines]
+
+
+async def _read_two(first: bytes, second: bytes) -> tuple[str, bytes]:
+    """
+    Keep one body unfinished while another comes whole; return what became of both.
+    """
+    now = 0.0
+    bodies = Bodies(seconds=5.0, most_bytes=100, monotonic=lambda: now)
+    gate = asyncio.Event()
+    slow = [part(first), whole(b"!")]
+
+    async def slowly() -> Message:
+        if len(slow) == 1:
+            await gate.wait()
+        return slow.pop(0)
+
+    async def at_once() -> Message:
+        return whole(second)
+
+    async def reading() -> str:
+        with bodies.begun() as body:
+            try:
+                await bodies.read(body, {"headers": []}, slowly)
+            except BodyError as error:
+                return error.reason
+        return "whole"
+
+    waiting = asyncio.create_task(reading())
+    await asyncio.sleep(0)
+    now = 1.0
+    with bodies.begun() as body:
+        content = await bodies.read(body, {"headers": []}, at_once)
+    gate.set()
+    became = await waiting
+    assert 0 == bodies.in_flight
+    return became, content
+
+
+@pytest.mark.parametrize(("size", "became"), [(60, "crowded"), (20, "whole")])
+def test_who_keeps_the_most_for_the_longest_gives_way(size: int, became: str) -> None:
+    """
+    A body that comes whole finds room, at the cost of one that does not.
+    """
+    assert (became, b"x" * 70) == asyncio.run(_read_two(b"y" * size, b"x" * 70))
+
+
+def test_of_large_bodies_one_is_answered_at_a_time() -> None:
+    """
+    Small ones wait for nobody.
+    """
+    bodies = Bodies()
+
+    assert bodies.turn(b"x" * LARGE_BODY_BYTES) is None
+    assert bodies.turn(b"x" * (LARGE_BODY_BYTES + 1)) is not None

@@ -187,7 +187,9 @@ def _limits(
     granted = declared.implied and options.grants_memory
     notes = declared.notes
     ceiling = namespace.max_memory_bytes
-    key = names.MEMORY if granted else _said_by(declared, pod)
+    key = names.MEMORY if granted else ""
+    if declared.dialect in _BY_ANNOTATIONS:  # what no node offers, nobody but the pod has counted
+        key = next(key for key in ANNOTATION_KEYS if key in pod.annotations)
     if key and ceiling is not None and limit is not None and limit > ceiling:
         notes = (*notes, _above_ceiling(key, limit, ceiling))
         limit = ceiling
@@ -204,15 +206,6 @@ def _limits(
         profile=declared.profile,
         notes=notes,
     )
-
-
-def _said_by(declared: Declared, pod: Pod) -> str:
-    """
-    Return the annotation that an amount stands in, empty where it stands in the resources: those
-    are counted by whoever offers them.
-    """
-    keys = (key for key in ANNOTATION_KEYS if key in pod.annotations)
-    return next(keys, "") if declared.dialect in _BY_ANNOTATIONS else ""
 
 
 def _above_ceiling(key: str, limit: int, ceiling: int) -> Problem:

@@ -108,7 +108,8 @@ def rewrite(
     read = read_pod(pod)
     if names.MIRROR in read.annotations:
         return Unchanged(_MIRROR)
-    if _is_for_windows(spec, read):
+    system = as_object(spec.get("os"), "spec.os").get("name")
+    if "windows" in (system, read.node_selector.get(names.OS)):
         return _left_alone(pod, mode, _WINDOWS)
     admitted, inputs = _inputs(read, mode, namespace, fleet, policy)
     if not isinstance(inputs.limits, PodLimits) and not may_be_ours(read):
@@ -185,11 +186,6 @@ def _left_alone(
         plan=Plan(mode, "", None),
         summary=f"left alone: {reason}",
     )
-
-
-def _is_for_windows(spec: Object, pod: Pod) -> bool:
-    system = as_object(spec.get("os"), "spec.os").get("name")
-    return "windows" in (system, pod.node_selector.get(names.OS))
 
 
 def _inputs(

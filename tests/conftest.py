@@ -11,6 +11,7 @@ from hypothesis import settings
 
 LONG_FIRST: Final = (
     "tests/integration/agent/chaos/",
+    "tests/adversary/test_live",
     "tests/integration/demo/",
     "tests/integration/agent/",
     "tests/integration/certs/",

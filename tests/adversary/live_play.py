@@ -1,7 +1,7 @@
 """
 One scheme played against the running agent, and what it took, as the cards themselves say.
 
-What no script can do is left to the deciding half: to go from card to card, to name an MPS server.
+What no script can do, to go from card to card, is left to the deciding half.
 """
 
 import re

@@ -69,20 +69,20 @@ def played(scheme: Scheme, seconds: int, policy: EvictionPolicy) -> Haul:
     stage.note_acts()
     return Haul(
         stolen=stage.stolen,
-        allowed=allowed(policy, stage.most_excess, stage.seen, stage.evictions),
+        allowed=allowed(policy, stage.most_excess, stage.seen, stage.gone),
         seconds=stage.seen,
         evictions=stage.evictions,
         false=tuple(stage.false),
     )
 
 
-def allowed(policy: EvictionPolicy, excess_bytes: int, seconds: float, evictions: int) -> int:
+def allowed(policy: EvictionPolicy, excess_bytes: int, seconds: float, gone: int) -> int:
     """
-    Return what a policy promises that the tenant's pods, so many of which were evicted, take at
+    Return what a policy promises that the tenant's pods, so many of which came and went, take at
     most: never more than the largest excess, all the time.
     """
     stays = partial(most_taken, policy, excess_bytes, PROMISED_TO_THIEF, seconds=seconds)
-    together = stays(evictions=evictions) + (THIEVES - 1) * stays()
+    together = stays(gone=gone) + (THIEVES - 1) * stays()
     return round(min(together, excess_bytes * seconds))
 
 
@@ -94,6 +94,7 @@ class _Stage:
     stolen: int = 0
     seen: int = 0
     evictions: int = 0
+    gone: int = 0
     most_excess: int = 0
     false: list[Act] = field(default_factory=list)
 
@@ -141,6 +142,7 @@ class _Stage:
                 self.false.append(act)
             else:
                 self.evictions += 1
+                self.gone += 1
         self.known_acts = len(self.world.acts)
 
     def _befall(self, active: list[Trick], now: int) -> None:
@@ -175,6 +177,7 @@ class _Stage:
                     self._respawn(who)
         for name, until in list(self.decoys.items()):
             if now >= until:
+                self.gone += 1 if name in world.pods and self.excess[name] else 0
                 world.remove(name)
                 del self.decoys[name]
         for trick in active:

@@ -41,8 +41,8 @@ def test_no_scheme_beats_the_bound(policy: EvictionPolicy) -> None:
     search = searched(policy, SEED, SHORT_PLAYS)
 
     assert [] == [told(item) for item in search.broken]
-    assert max(item.haul.stolen for item in search.worst) > GIB * SECONDS, "it never took anything"
-    assert any(item.haul.evictions for item in search.worst)
+    assert any(item.haul.stolen > GIB for item in search.worst), "it never took anything"
+    assert any(item.haul.evictions for item in search.worst), "nobody was ever caught"
 
 
 @pytest.mark.soak

@@ -18,7 +18,7 @@ from tests.adversary.search import Finding, Search, told
 SEED = 20261
 SECONDS = 300
 PLAYS = "GPUFENCE_ADVERSARY_PLAYS"
-LONG_PLAYS = 60
+LONG_PLAYS = 30
 
 KNOWN = {
     "takes all, whenever it is back": '[["hold",2,0,900,16000,40,75]]',

@@ -24,7 +24,6 @@ class Kind(StrEnum):
     CHURN = "churn"  # new processes in each period
     SWITCH = "switch"  # takes what it holds from card to card
     EPHEMERAL = "ephemeral"  # another container holds the excess
-    MPS = "mps"  # calls a process of its own an MPS server
     LEAVE = "leave"  # ends its first thread and holds on in another (running programs only)
     FORK = "fork"  # spreads what it holds over three processes (running programs only)
     WORDS = "words"  # contradicts itself in another system's words (running programs only)

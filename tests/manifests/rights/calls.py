@@ -1,8 +1,8 @@
 """
 What a program asks of the API server, read off its source.
 
-Paths are built by `kube.core` and `kube.group` alone and handed to a client's get, list, post,
-patch and delete, or to a `Source`, which is listed and watched. Whatever does not fit that is an
+Paths are built by `kube.core` and `kube.group` alone and handed to a client's get, list, page,
+post, patch and delete, or to a `Source`, which is listed and watched. Whatever does not fit that is an
 error here, so that no request can slip by unseen.
 """
 
@@ -16,7 +16,7 @@ from tests.support.sources import ROOT, shown, tree_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 VERBS = {"post": "create", "patch": "patch", "delete": "delete"}
-READERS = frozenset({"get", "list", "listed", "text"})
+READERS = frozenset({"get", "list", "listed", "page", "text"})
 FORWARDERS = {"webhook/cluster.py": "_get"}
 """Functions that make a path of their own arguments and read it; of such a file, the one name."""
 

@@ -28,7 +28,8 @@ from gpufence.errors import GpufenceError
 NOT_AVAILABLE = 2**64 - 1
 
 amounts = st.integers(0, 2**48 - 1)
-processes = st.builds(GpuProcess, st.integers(1, 2**22), st.none() | amounts)
+pids = st.integers(1, 2**22)
+processes = st.builds(GpuProcess, pids, st.none() | amounts)
 lists = st.lists(processes, max_size=40).map(tuple)
 instances = st.sampled_from([2**32 - 1, 0, 1, 7, 13])
 words = st.text(max_size=20)
@@ -48,7 +49,8 @@ answers = st.one_of(
         ),
     ),
     st.tuples(
-        st.just(Ask.LIST), st.builds(Listed, st.floats(0, 1e9), lists, st.booleans()) | failures
+        st.just(Ask.LIST),
+        st.builds(Listed, st.floats(0, 1e9), lists, st.frozensets(pids, max_size=5)) | failures,
     ),
 )
 

@@ -2,8 +2,8 @@
 What a program asks of the API server, read off its source.
 
 Paths are built by `kube.core` and `kube.group` alone and handed to a client's get, list, page,
-post, patch and delete, or to a `Source`, which is listed and watched. Whatever does not fit that is an
-error here, so that no request can slip by unseen.
+post, patch and delete, or to a `Source`, which is listed and watched. Whatever does not fit that
+is an error here, so that no request can slip by unseen.
 """
 
 import ast

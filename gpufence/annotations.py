@@ -51,6 +51,7 @@ class PodOptions(NamedTuple):
     growth: bool = False
     inject: bool = True
     framework: str = ""
+    framework_of: Mapping[str, str] = MappingProxyType({})
     unreadable: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
 
@@ -60,6 +61,12 @@ class PodOptions(NamedTuple):
         Return whether the pod names an amount itself, as a whole or for some container.
         """
         return self.memory_bytes is not None or bool(self.memory_of)
+
+    def framework_for(self, container: str) -> str:
+        """
+        Return what the pod says runs in a container; empty where it does not say.
+        """
+        return self.framework_of.get(container, self.framework)
 
 
 _NO_OPTIONS = PodOptions()
@@ -83,15 +90,28 @@ def read_pod_options(annotations: Mapping[str, str], containers: frozenset[str])
     if not own:
         return _NO_OPTIONS
     problems: list[Problem] = []
-    memory_of, notes = _read_memory_of(own, containers, problems)
+    notes: list[Problem] = []
+    memory_of: dict[str, int] = {}
+    framework_of: dict[str, str] = {}
+    for key in sorted(own.keys() - _POD_KEYS):
+        of_memory, container = key.startswith(names.MEMORY_OF_CONTAINER), _container_of(key)
+        if container in containers and of_memory:
+            _read_into(memory_of, container, key, own[key], _own_memory, problems)
+        elif container in containers:
+            _read_into(framework_of, container, key, own[key], _framework, problems)
+        elif container:
+            remedy = f"end the key with one of {listed(sorted(containers))}"
+            notes.append(Problem(key, own[key], "is for a container the pod does not have", remedy))
+        else:
+            reason = "is for a key that does nothing on a pod"
+            notes.append(Problem(key, own[key], reason, _WORKING_KEYS))
     values = _read_values(own, _POD_OPTIONS, problems)
-    notes += [
-        Problem(key, own[key], "is for a key that does nothing on a pod", _WORKING_KEYS)
-        for key in sorted(own.keys() - _POD_KEYS)
-        if not _container_of(key)
-    ]
     return PodOptions(
-        memory_of=memory_of, unreadable=tuple(problems), notes=_bounded(notes), **values
+        memory_of=memory_of,
+        framework_of=framework_of,
+        unreadable=tuple(problems),
+        notes=_bounded(notes),
+        **values,
     )
 
 
@@ -123,15 +143,15 @@ def defaults_from(
 
     A pod that sets its own memory in any form takes none of the namespace's amounts.
     """
-    own_memory = any(key == names.MEMORY or _container_of(key) for key in pod)
+    own_memory = any(
+        key == names.MEMORY or key.startswith(names.MEMORY_OF_CONTAINER) for key in pod
+    )
     return {
         key: value
         for key, value in namespace.items()
         if key not in pod
-        and (
-            (key in names.USER_KEYS and not (key == names.MEMORY and own_memory))
-            or (_container_of(key) in containers and not own_memory)
-        )
+        and (key in names.USER_KEYS or _container_of(key) in containers)
+        and not (own_memory and key.startswith(names.MEMORY))
     }
 
 
@@ -163,24 +183,20 @@ def _read_values(
     return values
 
 
-def _read_memory_of(
-    own: Mapping[str, str], containers: frozenset[str], problems: list[Problem]
-) -> tuple[dict[str, int], list[Problem]]:
+def _read_into(
+    values: dict[str, Any],
+    container: str,
+    key: str,
+    text: str,
+    read: Callable[[str, str], Any],
+    problems: list[Problem],
+) -> None:
     """
-    Read the amounts of single containers; one for a container that is not there is only noted.
+    Read what is said of one container; nothing is kept of what cannot be read.
     """
-    amounts: dict[str, int] = {}
-    notes: list[Problem] = []
-    for key in sorted([key for key in own if key.startswith(names.MEMORY_OF_CONTAINER)]):
-        container = _container_of(key)
-        if container in containers:
-            amount = _read_value(key, own[key], _own_memory, problems)
-            if amount is not None:
-                amounts[container] = amount
-        elif container:
-            remedy = f"end the key with one of {listed(sorted(containers))}"
-            notes.append(Problem(key, own[key], "is for a container the pod does not have", remedy))
-    return amounts, notes
+    value = _read_value(key, text, read, problems)
+    if value is not None:
+        values[container] = value
 
 
 def _read_value(
@@ -197,8 +213,9 @@ def _container_of(key: str) -> str | None:
     """
     Return the container that a key is for.
     """
-    if key.startswith(names.MEMORY_OF_CONTAINER):
-        return key.removeprefix(names.MEMORY_OF_CONTAINER) or None
+    for prefix in (names.MEMORY_OF_CONTAINER, names.FRAMEWORK_OF_CONTAINER):
+        if key.startswith(prefix):
+            return key.removeprefix(prefix) or None
     return None
 
 
@@ -229,8 +246,8 @@ def _not_disabled(text: str, field: str) -> bool:
     return not text or _choice(text, field, _SWITCH) != "disabled"
 
 
-def _text(text: str, _: str) -> str:
-    return text
+def _framework(text: str, field: str) -> str:
+    return text and _choice(text, field, (*names.ENGINES, *names.FRAMEWORKS))
 
 
 def _choice(text: str, field: str, choices: tuple[str, ...]) -> str:
@@ -255,7 +272,7 @@ _POD_OPTIONS = (
     _Option(names.ARGS, "args", _enabled),
     _Option(names.GROWTH, "growth", _enabled),
     _Option(names.INJECT, "inject", _not_disabled),
-    _Option(names.FRAMEWORK, "framework", _text),
+    _Option(names.FRAMEWORK, "framework", _framework),
 )
 _NAMESPACE_OPTIONS = (
     _Option(names.MAX_MEMORY, "max_memory_bytes", read_memory),

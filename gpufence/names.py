@@ -29,12 +29,13 @@ MEMORY_OF_CONTAINER: Final = "gpufence.io/memory."  # + container: that containe
 PROCESSES_PER_CARD: Final = "gpufence.io/processes-per-card"  # who share one part on one card
 HEADROOM: Final = "gpufence.io/headroom"  # how much of the limit the framework may use
 PYTHON_HOOK: Final = "gpufence.io/python-hook"  # mount the start-up hook for TensorFlow, old torch
-ARGS: Final = "gpufence.io/args"  # append the server's own memory flag
+ARGS: Final = "gpufence.io/args"  # lower the server's own memory flag where it stands, or append it
 GROWTH: Final = "gpufence.io/growth"  # in observe: grow on demand, so that the need can be measured
 INJECT: Final = (
     "gpufence.io/inject"  # "disabled" leaves containers alone, still measured and fenced
 )
-FRAMEWORK: Final = "gpufence.io/framework"  # names the server where command and image do not
+FRAMEWORK: Final = "gpufence.io/framework"  # names what runs where command and image do not
+FRAMEWORK_OF_CONTAINER: Final = "gpufence.io/framework."  # + container: what runs in that one
 MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
 IMPLIED_LIMITS: Final = "gpufence.io/implied-limits"  # namespace: enforce card / shared clients
 
@@ -81,6 +82,14 @@ DIALECTS: Final = (
     "mig",
     "annotation",
 )
+# What runs in a container, as plans and `gpufence.io/framework` call it
+ENGINES: Final = (
+    *("vllm", "sglang", "tgi", "tensorrt-llm", "triton", "tf-serving", "nim", "ollama"),
+    *("llama-cpp", "lmdeploy", "comfyui", "dask-cuda", "spark", "xinference", "tei", "ray", "sshd"),
+)
+FRAMEWORKS: Final = ("none", "pytorch", "tensorflow", "jax", "cupy", "paddle", "julia")
+"""Other values of that annotation: nothing here plans by itself."""
+
 USER_KEYS: Final = (
     MEMORY,
     PROCESSES_PER_CARD,
@@ -163,6 +172,15 @@ ENV_LIMIT_BYTES: Final = "GPUFENCE_MEMORY_LIMIT_BYTES"  # for programs of the us
 ENV_FRACTION: Final = "GPUFENCE_MEMORY_FRACTION"  # the same as a share of the card
 ENV_TF_FRACTION: Final = "GPUFENCE_TF_FRACTION"  # for per_process_gpu_memory_fraction
 ENV_SERVER: Final = "GPUFENCE_SERVER_FRACTION"  # what a server's own memory flag is set to
+ENV_SERVER_MEMORY: Final = "GPUFENCE_SERVER_MEMORY"  # the same where that flag is an amount
+VLLM_GRAPHS: Final = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"  # "1": vLLM counts its CUDA graphs
+VLLM_ARGS: Final = "VLLM_ADDITIONAL_ARGS"  # what KServe's templates put behind `vllm serve`
+TGI_FRACTION: Final = "CUDA_MEMORY_FRACTION"  # TGI >= 1.0: what it plans with
+NIM_ARGS: Final = "NIM_PASSTHROUGH_ARGS"  # NIM 2.x: arguments of the engine inside
+NIM_CACHE: Final = "NIM_KVCACHE_PERCENT"  # NIM 1.x, seen in use only
+DYNAMO_FRACTION: Final = "DYN_TRTLLM_FREE_GPU_MEMORY_FRACTION"  # Dynamo's worker of TensorRT-LLM
+OLLAMA_OVERHEAD: Final = "OLLAMA_GPU_OVERHEAD"  # bytes left free; Ollama 0.3.10 to 0.29
+LLAMA_FIT: Final = "LLAMA_ARG_FIT_TARGET"  # MiB left free; llama.cpp, and Ollama >= 0.30
 PYTHON_PATH: Final = "PYTHONPATH"  # where Python finds the start-up hook
 
 # Settings that several programs read

@@ -18,7 +18,16 @@ from gpufence.errors import InvalidError, Problem
 from gpufence.mode import Mode, read_mode
 from gpufence.names import PLAN
 from gpufence.quantity import read_bytes, write_bytes, write_mebibytes
-from gpufence.shape import Object, as_integer, as_object, as_text, as_texts, objects, read_versioned
+from gpufence.shape import (
+    Object,
+    as_integer,
+    as_object,
+    as_text,
+    as_texts,
+    objects,
+    read_versioned,
+    texts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,11 +71,18 @@ class Setting(NamedTuple):
 
 
 class ContainerPlan(NamedTuple):
+    """
+    `runs` names the program that is known to run there, `reads` the settings which that is known
+    to read; empty where it is none of those that gpufence knows.
+    """
+
     limit_bytes: int | None
     processes: int
     headroom: Headroom
     cap_bytes: int | None
     settings: tuple[Setting, ...] = ()
+    runs: str = ""
+    reads: tuple[str, ...] = ()
 
 
 class Plan(NamedTuple):
@@ -107,9 +123,13 @@ def write_container(container: ContainerPlan) -> str:
             f'{{"env":{quoted(item.env)},"slot":{quoted(item.slot)},"form":{quoted(item.form)},'
             f'"user":{user},"done":{quoted(item.done)},{figures[amounts]}}}'
         )
+    runs = ""
+    if container.runs:
+        reads = ",".join(map(quoted, container.reads))
+        runs = f'"runs":{quoted(container.runs)},"reads":[{reads}],'
     return (
         f'{{"limit":{_amount(container.limit_bytes)},"processes":{container.processes},'
-        f'"headroom":"{container.headroom.value}","cap":{cap},"settings":[{",".join(settings)}]}}'
+        f'"headroom":"{container.headroom.value}","cap":{cap},{runs}"settings":[{",".join(settings)}]}}'
     )
 
 
@@ -160,6 +180,8 @@ def _container(written: Object, name: str) -> ContainerPlan:
             _setting(item, f"{path}.settings[{position}]")
             for position, item in enumerate(objects(written.get("settings"), f"{path}.settings"))
         ),
+        runs=as_text(written.get("runs"), f"{path}.runs"),
+        reads=texts(written.get("reads"), f"{path}.reads"),
     )
 
 

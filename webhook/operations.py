@@ -93,6 +93,13 @@ class Patch:
         self._changes += [{"op": "add", "path": end, "value": item} for item in items]
         target += items
 
+    def replace(self, path: Path, key: int, value: object) -> None:
+        """
+        Put another item in the place of one of a list, which must be there.
+        """
+        self._find(path)[key] = value
+        self.operations.append({"op": "replace", "path": f"{_pointer(path)}/{key}", "value": value})
+
     def remove(self, path: Path, key: str | int) -> None:
         """
         Remove one member of an object or one item of a list, which must be there.

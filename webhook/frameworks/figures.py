@@ -9,7 +9,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from gpufence.annotations import Headroom
-from gpufence.share import Allowance, ShareTerms, allowance, reserve_bytes, smallest_limit
+from gpufence.share import (
+    LEAST_ALLOWANCE,
+    Allowance,
+    ShareTerms,
+    allowance,
+    reserve_bytes,
+    smallest_limit,
+)
 
 _EXACT = 10**18  # finer than any fraction is written, so that the order of fractions is kept
 
@@ -61,7 +68,8 @@ class Basis(IntEnum):
 
     PLAIN = 0  # the limit less the context
     TENSORFLOW = 1  # the same with TensorFlow's larger context, always by the factor
-    SHARE = 2  # the limit itself, for programs that count their own context
+    SHARE = 2  # the limit itself: what nothing may go beyond
+    SERVER = 3  # all of the limit but the contexts, for servers that plan with the rest
 
 
 class CardFigures(NamedTuple):
@@ -87,16 +95,25 @@ class CardFigures(NamedTuple):
         whole = self.limit_bytes if self.card_bytes is None else self.card_bytes
         return Fraction(self.exact.numerator, self.exact.denominator * whole)
 
+    @property
+    def rest_bytes(self) -> int:
+        """
+        Return T - A: what is to be left free on the card; for figures of a known card only.
+        """
+        return (self.card_bytes or 0) - self.allowance_bytes
+
 
 class Smallest(NamedTuple):
     """
     The figures that lead to the smallest fraction of a card and to the smallest amount.
 
-    They may be of different cards. None where no card, or no limit, is known.
+    `rest` leads to the largest amount to be left free. They may be of different cards. None where
+    no card, or no limit, is known.
     """
 
     fraction: CardFigures | None
     amount: CardFigures | None
+    rest: CardFigures | None
 
 
 class TooSmall(NamedTuple):
@@ -115,7 +132,7 @@ class ContainerFigures(NamedTuple):
     """
 
     limit_bytes: int | None
-    by_basis: tuple[Smallest, Smallest, Smallest]
+    by_basis: tuple[Smallest, Smallest, Smallest, Smallest]
     too_small: TooSmall | None
 
 
@@ -123,12 +140,12 @@ def container_figures(cards: tuple[LimitOnCard, ...], terms: PodTerms) -> Contai
     """
     Work out the figures of one container from its limit on each card it might meet.
     """
-    plain, tensorflow, share = (
+    plain, tensorflow, share, server = (
         [figures for card in cards if (figures := _on_card(card, terms, basis))] for basis in Basis
     )
     return ContainerFigures(
         limit_bytes=min((item.limit_bytes for item in plain), default=None),
-        by_basis=(_smallest(plain), _smallest(tensorflow), _smallest(share)),
+        by_basis=(_smallest(plain), _smallest(tensorflow), _smallest(share), _smallest(server)),
         too_small=_too_small(plain, terms),
     )
 
@@ -150,16 +167,19 @@ def _on_card(card: LimitOnCard, terms: PodTerms, basis: Basis) -> CardFigures | 
         )
         headroom = Headroom.FACTOR if tensorflow else terms.headroom
         may = allowance(limit, whole, ShareTerms(reserve, terms.processes, headroom))
+        left = min(limit, whole) - terms.processes * reserve
+        if basis is Basis.SERVER and left >= terms.processes * LEAST_ALLOWANCE:
+            may = Allowance(left, terms.processes, starved=False)
     fraction = "" if size is None else may.fraction_of(size)
     return CardFigures(limit, reserve, size, may.bytes, fraction, may)
 
 
 def _smallest(figures: list[CardFigures]) -> Smallest:
+    placed = [item for item in figures if item.card_bytes is not None]
     return Smallest(
-        fraction=min(
-            (item for item in figures if item.card_bytes is not None), key=_order, default=None
-        ),
+        fraction=min(placed, key=_order, default=None),
         amount=min(figures, key=lambda item: item.allowance_bytes, default=None),
+        rest=max(placed, key=lambda item: item.rest_bytes, default=None),
     )
 
 

@@ -4,61 +4,31 @@ PURE. Everything one container is told, from the figures and from what it says a
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Setting, write_container
 from webhook.frameworks.figures import Basis, Injecting, container_figures
-from webhook.frameworks.table import (
-    GROWTH,
-    TABLE,
-    XLA,
-    XLA_BLANK,
-    XLA_NEW,
-    XLA_NEW_BLANK,
-    FixedRow,
-    defeat,
-)
-from webhook.frameworks.values import lowered, value_for
+from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
+from webhook.frameworks.table import GROWTH, FixedRow, FrameworkRow, defeat
+from webhook.frameworks.values import allowed, lowered, value_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from webhook.frameworks.figures import ContainerFigures, LimitOnCard, PodTerms, TooSmall
-    from webhook.frameworks.servers import ServerLaunch
-    from webhook.frameworks.table import FrameworkRow
+    from webhook.frameworks.launch import Edit, ServerLaunch
+    from webhook.frameworks.levers import Lever
 
 HIDDEN = "comes from elsewhere (valueFrom or $(VAR)); left as it is, uncapped"
 ENV_FROM = "envFrom may set variables unseen here; those of gpufence win over it"
 NO_ARGUMENT = f"{names.ARGS}: no card is known to reckon with, so no argument is appended"
-NO_SERVER = f"{names.ARGS}: no known server is started here; name it with {names.FRAMEWORK}"
-
-
-class Variable(NamedTuple):
-    """
-    What a container says about one variable already.
-
-    `user` is the user's own text, also where a pass before this one has replaced it. `points`
-    marks a variable that reads a slot, `slot` is that slot if it can be used again. `hidden` marks
-    a value that cannot be read (valueFrom, `$(VAR)`).
-    """
-
-    user: str | None = None
-    slot: str = ""
-    points: bool = False
-    hidden: bool = False
-
-
-class ContainerText(NamedTuple):
-    """
-    What one container says, as far as frameworks go.
-    """
-
-    name: str
-    variables: Mapping[str, Variable]
-    launch: ServerLaunch | None = None
-    env_from: bool = False
+NO_SERVER = (
+    f"{names.ARGS}: no server with a memory flag is started here as far as can be seen; "
+    f"name it with {names.FRAMEWORK}, one of {', '.join(names.ENGINES)}"
+)
 
 
 EnvEntry: TypeAlias = dict[str, object]
@@ -71,7 +41,8 @@ class Injection(NamedTuple):
 
     `entries` are variables that read an annotation each, and `values` the texts of those.
     `restored` are variables that an earlier pass pointed at a slot and that get their own text
-    back, or go; `argument` is to be appended where there is one.
+    back, or go; `edit` is an argument to be changed or appended. `refusal` is why `evict` does not
+    let it in, beside a limit that is too small.
     """
 
     plan: ContainerPlan
@@ -80,9 +51,10 @@ class Injection(NamedTuple):
     values: Mapping[str, str]
     restored: Mapping[str, str | None]
     warnings: tuple[str, ...]
-    argument: str
+    edit: Edit | None
     next_slot: int
     too_small: TooSmall | None
+    refusal: str = ""
 
 
 class OwnSettings(NamedTuple):
@@ -92,9 +64,6 @@ class OwnSettings(NamedTuple):
 
     figures: ContainerFigures
     injection: Injection
-
-
-_ABSENT = Variable()
 
 
 def inject(
@@ -132,6 +101,8 @@ def _injection(
         headroom=terms.headroom,
         cap_bytes=work.cap_bytes(),
         settings=tuple(work.settings),
+        runs=work.engine.name if work.engine is not None else "",
+        reads=work.engine.reads if work.engine is not None else (),
     )
     return Injection(
         plan=plan,
@@ -144,9 +115,10 @@ def _injection(
             if variable.points and env not in work.entries
         },
         warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
-        argument=text.launch.argument if text.launch is not None and work.told else "",
+        edit=work.edit,
         next_slot=work.next_slot,
         too_small=None if work.idle else figures.too_small,
+        refusal=f"{text.name}: {work.refusal}" if work.refusal else "",
     )
 
 
@@ -163,12 +135,14 @@ class _Work:
         self.terms = terms
         self.next_slot = first_slot
         self.idle = terms.injecting is Injecting.NOTHING or not terms.fenced
+        self.engine = text.launch.engine if text.launch is not None else None
         self.settings: list[Setting] = []
         self.entries: dict[str, EnvEntry] = {}
         self.values: dict[str, str] = {}
         self.warnings: list[str] = []
-        self.aware = False
-        self.told = False
+        self.refusal = ""
+        self.edit: Edit | None = None
+        self.aware = self.engine is None
 
     def settle_all(self) -> None:
         injecting = self.terms.injecting
@@ -178,7 +152,11 @@ class _Work:
         if self.idle:
             return
         really = injecting is Injecting.SET
-        for row in self._rows():
+        launch = self.text.launch
+        if launch is not None:
+            self._meet(launch)
+        rows = table_rows(self.text, self.terms, aware=self.aware)
+        for row in rows if launch is None or self.engine is None else (*rows, *own_rows(launch)):
             if row not in grown:
                 self._settle(row, really=really)
         if really:
@@ -186,60 +164,33 @@ class _Work:
 
     def cap_bytes(self) -> int | None:
         """
-        Return what each process may allocate; servers that plan by themselves count their own
-        context, and none is capped that does not know its share.
+        Return what each process may allocate; None where nothing keeps it to anything, as with a
+        server that plans by itself and does not know its share.
         """
-        launch = self.text.launch
-        by_itself = launch is not None and launch.flag.torch
-        if self.idle or (by_itself and not self.aware):
+        launch, engine = self.text.launch, self.engine
+        if self.idle or not self.aware or (launch is not None and launch.possible is not None):
             return None
-        amount = self.figures.by_basis[Basis.SHARE if by_itself else Basis.PLAIN].amount
+        basis = Basis.PLAIN
+        if engine is not None:
+            basis = engine.basis
+            if not engine.hard and not engine.common and engine.common is not None:
+                return None
+        amount = self.figures.by_basis[basis].amount
         return None if amount is None else amount.allowance_bytes
-
-    def _rows(self) -> Iterator[FrameworkRow | FixedRow]:
-        """
-        Yield the rows that hold for this container.
-        """
-        launch = self.text.launch
-        hidden_torch = launch is not None and launch.flag.torch
-        self.aware = launch is not None and self._knows_share(launch)
-        for row in TABLE:
-            if row is XLA:
-                yield from self._xla_rows()
-            elif hidden_torch and not isinstance(row, FixedRow) and row.of_torch:
-                points = self.text.variables.get(row.env, _ABSENT).points
-                if self.aware or (self.terms.bound and points):
-                    yield row._replace(basis=Basis.SHARE)
-            elif row is not XLA_NEW_BLANK:
-                yield row
-        if launch is not None:
-            yield launch.flag.row
-
-    def _xla_rows(self) -> Iterator[FrameworkRow | FixedRow]:
-        """
-        Yield JAX's two names: the one the user chose, and the other as blank.
-
-        Where one of them cannot be read, setting the other could make both non-empty, so both stay.
-        """
-        old = self.text.variables.get(XLA.env, _ABSENT)
-        new = self.text.variables.get(XLA_NEW.env, _ABSENT)
-        if old.hidden or new.hidden:
-            yield from (row for row, each in ((XLA, old), (XLA_NEW, new)) if each.hidden)
-        elif new.user:
-            yield from (XLA_BLANK, XLA_NEW)
-        else:
-            yield from (XLA, XLA_NEW_BLANK)
 
     def _settle(self, row: FrameworkRow | FixedRow, *, really: bool) -> None:
         env, launch = row.env, self.text.launch
-        variable = self.text.variables.get(env, _ABSENT)
+        variable = self.text.variables.get(env, ABSENT)
         if variable.hidden:
             self.settings.append(Setting(env, "", row.form, Done.LEFT))
             self.warnings.append(f"{env} {HIDDEN}")
             return
         user, label = variable.user, ""
-        if launch is not None and self.told and row is launch.flag.row:
-            user, label = launch.value or user, launch.flag.text
+        lever = self.engine.lever if self.engine is not None else None
+        if launch is not None and lever is not None and row is lever.row:
+            flag = launch.flag if self.edit is not None and not launch.told_by_us else None
+            user = flag.text if flag is not None else user
+            label = lever.shown if env.startswith(names.SETTING_PREFIX) else ""
         value = value_for(row, self.figures, user)
         if value is None:
             return
@@ -261,21 +212,44 @@ class _Work:
         self.next_slot += 1
         return f"s{self.next_slot - 1}"
 
-    def _knows_share(self, launch: ServerLaunch) -> bool:
+    def _meet(self, launch: ServerLaunch) -> None:
         """
-        Return whether the server stays within its share, told so by the user or, if asked, by us.
+        Find out whether a known program stays within its share, told so by the user or by us, and
+        say what whoever runs it should know.
         """
-        share = self.figures.by_basis[Basis.SHARE].fraction
-        if share is None:
-            if self.terms.args:
+        if launch.possible is not None:
+            self.warnings.append(_withheld(launch.possible.name))
+        engine = launch.engine
+        if engine is None:
+            return
+        lever = engine.lever
+        self.aware = lever is None or self._is_told(launch, lever)
+        if engine.word and (engine.name != "ray" or self.terms.processes == 1):
+            self.warnings.append(f"{engine.name}: {engine.word}")
+        if engine.name == "sshd":
+            self.warnings.append(_by_ssh(self.figures))
+
+    def _is_told(self, launch: ServerLaunch, lever: Lever) -> bool:
+        really = self.terms.injecting is Injecting.SET
+        figures = allowed(lever.row, self.figures)
+        if figures is None:
+            if self.terms.args and lever.appends:
                 self.warnings.append(NO_ARGUMENT)
             return launch.told_by_us
-        if launch.within(share.ratio):
+        share = figures.ratio if lever.row.of_card else Fraction(figures.allowance_bytes)
+        within = launch.within(share, figures.card_bytes)
+        edit = launch.edit() if self.terms.args else None
+        if edit is not None and (not within or launch.flag is None):
+            self.edit = edit if really else None
             return True
-        if self.terms.args and not launch.obstacle:
-            self.told = self.terms.injecting is Injecting.SET
+        if within or (launch.flag is None and launch.carried):
             return True
-        self.warnings.append(launch.unaware(share.fraction, args=self.terms.args))
+        text = lever.row.write(figures, "")
+        sentence = launch.unaware(text, args=self.terms.args)
+        if launch.shell and launch.flag is None:
+            self.refusal = sentence
+        else:
+            self.warnings.append(sentence)
         return False
 
     def _warn_of_defeats(self) -> None:
@@ -285,5 +259,26 @@ class _Work:
                 self.warnings.append(f"{env} {sentence}")
         if self.text.env_from:
             self.warnings.append(ENV_FROM)
-        if self.terms.args and self.text.launch is None:
-            self.warnings.append(NO_SERVER)
+        if self.terms.args and (self.engine is None or self.engine.lever is None):
+            self.warnings.append(NO_SERVER if self.engine is None else _no_flag(self.engine.name))
+
+
+def _withheld(engine: str) -> str:
+    return (
+        f"{engine} may be started here, and a cap of PyTorch's that it does not know of would kill "
+        f"it, so that one is withheld; {names.FRAMEWORK} says what runs"
+    )
+
+
+def _by_ssh(figures: ContainerFigures) -> str:
+    plain = figures.by_basis[Basis.PLAIN].fraction
+    share = plain.fraction if plain is not None else "<fraction>"
+    return (
+        "ranks that come by ssh get none of the pod's variables; hand them on where they are "
+        f"started: mpirun -x {names.PYTORCH_CONF}=per_process_memory_fraction:{share} "
+        f"-x {names.XLA_FRACTION}={share}"
+    )
+
+
+def _no_flag(engine: str) -> str:
+    return f"{names.ARGS}: {engine} has no memory flag to be told by"

@@ -102,7 +102,8 @@ class FrameworkRow(NamedTuple):
     `read` returns what a text asks for: a share of the card where `of_card` is set, else bytes;
     None for what the framework would choke on or ignore. `write` returns our own value, beside
     whatever else the user's text says; `speaks` returns whether that says anything about memory.
-    `of_torch` marks what counts for PyTorch's allocator.
+    `of_torch` marks what counts for PyTorch's allocator. `left_free` is an amount that is not to be
+    used. The reader of a `strict` row chokes on empty text.
     """
 
     env: str
@@ -113,23 +114,32 @@ class FrameworkRow(NamedTuple):
     of_card: bool = False
     of_torch: bool = False
     speaks: Callable[[str], bool] = bool
+    left_free: bool = False
+    strict: bool = False
 
 
 class FixedRow(NamedTuple):
     """
-    One variable with one value on every card; `yields` where the user's own goes first.
+    One variable with one value on every card; `yields` where the user's own goes first, `without`
+    says what becomes of any other value.
     """
 
     env: str
     value: str
     yields: bool = False
     form: str = "fixed"
+    without: str = "would take the whole card"
 
 
-def fraction_row(env: str, basis: Basis = Basis.PLAIN, *, of_torch: bool = False) -> FrameworkRow:
+def fraction_row(
+    env: str, basis: Basis = Basis.PLAIN, *, of_torch: bool = False, strict: bool = False
+) -> FrameworkRow:
     form = "share" if basis is Basis.SHARE else "fraction"
     return FrameworkRow(
-        env, form, write_fraction, read_fraction, basis, of_card=True, of_torch=of_torch
+        *(env, form, write_fraction, read_fraction, basis),
+        of_card=True,
+        of_torch=of_torch,
+        strict=strict,
     )
 
 

@@ -42,13 +42,22 @@ def value_for(
     """
     if isinstance(row, FixedRow):
         return _fixed(row, user)
-    smallest = figures.by_basis[row.basis]
-    card = smallest.fraction if row.of_card else smallest.amount
+    card = allowed(row, figures)
     if card is not None:
         return _smaller(row, card, user or "")
     if user:
         return Value(user, Done.KEPT)
-    return Value("", Done.SET) if row.of_card else None
+    return Value("", Done.SET) if row.of_card and not row.strict else None
+
+
+def allowed(row: FrameworkRow, figures: ContainerFigures) -> CardFigures | None:
+    """
+    Return the figures of the card on which a row's value is the smallest.
+    """
+    smallest = figures.by_basis[row.basis]
+    if row.left_free:
+        return smallest.rest
+    return smallest.fraction if row.of_card else smallest.amount
 
 
 def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str = "") -> str:
@@ -58,7 +67,8 @@ def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str
     summary = f"{label or row.env} {shown(user)}"
     figures = value.figures
     if figures is None and value.text:
-        return f"{summary} would take the whole card; {shown(value.text)} counts"
+        without = row.without if isinstance(row, FixedRow) else "is no cap"
+        return f"{summary} {without}; {shown(value.text)} counts"
     if figures is None:
         other = names.XLA_NEW_FRACTION if row.env == names.XLA_FRACTION else names.XLA_FRACTION
         return f"{summary} beside {other} sends JAX to the CPU; only {other} counts"

@@ -16,19 +16,20 @@ from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
-from webhook.frameworks.injection import ContainerText, Variable
-from webhook.frameworks.servers import read_launch, without_ours
+from webhook.frameworks.engines import VARIABLES
+from webhook.frameworks.launch import read_launch
+from webhook.frameworks.rows import ContainerText, Variable
 from webhook.frameworks.table import DEFEATS, GROWTH, TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from gpufence.annotations import PodOptions
     from gpufence.shape import Object
-    from webhook.frameworks.servers import ServerLaunch
+    from webhook.frameworks.launch import ServerLaunch
     from webhook.operations import Path
 
-SETTABLE = frozenset({*(row.env for row in (*TABLE, *GROWTH)), names.ENV_SERVER})
+SETTABLE = VARIABLES.union(row.env for row in (*TABLE, *GROWTH))
 WATCHED = SETTABLE.union(DEFEATS, [names.PYTHON_PATH])
 
 _SLOT_PATH = re.compile(rf"metadata\.annotations\['{re.escape(names.ENV_PREFIX)}(.*)'\]")
@@ -149,9 +150,9 @@ def _originals(pod: Object) -> dict[tuple[str, str], str | None]:
 
 def _read(item: Object, path: Path, options: PodOptions, earlier: _EarlierPass) -> GpuContainer:
     name = as_text(item.get("name"), "name")
-    launch = _launch(item, options)
     env_from = bool(item.get("envFrom"))
     entries = objects(item.get("env"), f"containers[{name}].env")
+    launch = _launch(item, options, lambda: _readable(entries, name, earlier))
     if WATCHED.isdisjoint(map(_name_of, entries)):
         text = ContainerText(name, _NO_VARIABLES, launch, env_from)
         return GpuContainer(text, item, path, _NO_POSITIONS)
@@ -165,14 +166,45 @@ def _read(item: Object, path: Path, options: PodOptions, earlier: _EarlierPass) 
     return GpuContainer(ContainerText(name, variables, launch, env_from), item, path, positions)
 
 
-def _launch(item: Object, options: PodOptions) -> ServerLaunch | None:
-    args = texts(item.get("args"), "args")
+def read_start(item: Object, options: PodOptions, pod: Object) -> ServerLaunch | None:
+    """
+    Recognise what one container of a pod runs, whether it asks for the GPU or not.
+    """
+    name = as_text(item.get("name"), "name")
+    entries = objects(item.get("env"), f"containers[{name}].env")
+    return _launch(item, options, lambda: _readable(entries, name, _EarlierPass(pod)))
+
+
+def _launch(
+    item: Object, options: PodOptions, variables: Callable[[], Mapping[str, str]]
+) -> ServerLaunch | None:
     return read_launch(
         as_text(item.get("image"), "image"),
         texts(item.get("command"), "command"),
-        without_ours(args) if options.args else args,
-        options.framework,
+        texts(item.get("args"), "args"),
+        options.framework_for(as_text(item.get("name"), "name")),
+        variables,
     )
+
+
+def _readable(entries: list[Object], container: str, earlier: _EarlierPass) -> dict[str, str]:
+    """
+    Return the variables whose text can be told, as the user wrote them; the last of a name counts.
+    """
+    known: dict[str, str] = {}
+    for entry in entries:
+        env = as_text(entry.get("name"), "name")
+        slot = slot_of(entry)
+        if slot is not None and env in SETTABLE:
+            text = earlier.original(container, env)
+        elif entry.get("valueFrom"):
+            text = None
+        else:
+            text = as_text(entry.get("value"), f"containers[{container}].env[{env}].value")
+        known.pop(env, None)
+        if text is not None and "$(" not in text:
+            known[env] = text
+    return known
 
 
 def _variable(env: str, entry: Object, container: str, earlier: _EarlierPass) -> Variable:

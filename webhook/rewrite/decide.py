@@ -68,6 +68,8 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecisio
         limit = item.injection.too_small
         if limit is not None:
             hard.append(sentences.too_small(item.container.text.name, limit))
+        if item.injection.refusal:
+            hard.append(item.injection.refusal)
     warnings = [*hard, *sentences.notes(inputs)]
     for item in containers:
         warnings += item.injection.warnings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.dialects import annotation, gpu_requests
-from gpufence.shape import as_list, objects
+from gpufence.shape import objects, texts
 from webhook.policy import CARD_TAINT
 from webhook.rewrite.containers import SETTABLE, slot_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod
     from gpufence.shape import Object
     from webhook.frameworks.injection import EnvEntry, Injection
+    from webhook.frameworks.launch import Edit
     from webhook.operations import Patch, Path
     from webhook.policy import Toleration, WebhookPolicy
     from webhook.rewrite.containers import GpuContainer
@@ -46,9 +47,8 @@ def change_container(patch: Patch, container: GpuContainer, injection: Injection
                 _point(patch, (*path, at[env]), entry)
     fresh = [entry for env, entry in injection.entries.items() if env not in at]
     patch.extend(path, fresh)
-    argument = injection.argument
-    if argument and argument not in as_list(container.manifest.get("args"), "args"):
-        patch.extend((*container.path, "args"), [argument])
+    if injection.edit is not None:
+        _edit(patch, container.path, injection.edit)
 
 
 def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
@@ -71,6 +71,19 @@ def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
         present = objects(spec.get("tolerations"), "spec.tolerations")
         missing = [item for item in wanted if not any(_covers(own, item) for own in present)]
         patch.extend(("spec", "tolerations"), [_write(item) for item in missing])
+
+
+def _edit(patch: Patch, container: Path, edit: Edit) -> None:
+    """
+    Append an argument, or put it into the place of the user's, of whose item the rest stays.
+    """
+    place = edit.place
+    if place is None:
+        patch.extend((*container, "args"), [edit.text])
+        return
+    path = (*container, place.field)
+    before = texts(patch.at(container)[place.field], place.field)[place.item]
+    patch.replace(path, place.item, f"{before[: place.start]}{edit.text}{before[place.end :]}")
 
 
 def _point(patch: Patch, path: Path, wanted: EnvEntry) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpufence.errors import Problem
-    from gpufence.plan import Plan
+    from gpufence.plan import ContainerPlan, Plan
     from webhook.frameworks.figures import TooSmall
     from webhook.rewrite.inputs import PlanInputs
 
@@ -112,7 +112,21 @@ def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
         if item.cap_bytes is not None
     )
     verb = "would be" if inputs.mode is Mode.OBSERVE else "are"
-    return f"frameworks {verb} told {caps or 'nothing yet'}"
+    known = [_runs(name, item) for name, item in plan.containers.items() if item.runs]
+    if caps or not known:
+        known.insert(0, f"frameworks {verb} told {caps or 'nothing yet'}")
+    return "; ".join(known)
+
+
+def _runs(name: str, item: ContainerPlan) -> str:
+    """
+    Say what a container runs, and what of all the settings that reads.
+    """
+    if not item.reads and not item.settings:
+        return f"{name} runs {item.runs}, fenced by the agent alone"
+    return f"{name} runs {item.runs}" + (
+        f", which reads {', '.join(item.reads)}" if item.reads else ""
+    )
 
 
 def _where(inputs: PlanInputs) -> str:

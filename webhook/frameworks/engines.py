@@ -1,0 +1,235 @@
+"""
+PURE. The programs that gpufence knows: what each reads about memory, and how its images are called.
+
+A new server is its name in gpufence/names.py, its settings in levers.py, a row here, and what it is
+started by in recognise.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence import names
+from webhook.frameworks import levers
+from webhook.frameworks.figures import Basis
+from webhook.frameworks.table import FixedRow, FrameworkRow
+
+if TYPE_CHECKING:
+    from webhook.frameworks.levers import Lever
+
+Version = tuple[int, int, int]
+
+
+class Engine(NamedTuple):
+    """
+    A program that is known by name.
+
+    `rows` are variables of its own, `common` those of the table that it reads, None where whatever
+    runs within it may read any. A `planner` takes memory by a plan of its own and allocates it
+    through PyTorch, of whose cap it knows nothing. `hard` means that it keeps to what it is told,
+    `hooked` that the start-up hook finds PyTorch in it. `void` are flags of its own that take the
+    effect from what it is told, `word` is what everybody who runs it should know.
+    """
+
+    name: str
+    lever: Lever | None = None
+    rows: tuple[FrameworkRow | FixedRow, ...] = ()
+    common: frozenset[str] | None = frozenset()
+    planner: bool = False
+    hard: bool = False
+    hooked: bool = False
+    void: tuple[str, ...] = ()
+    word: str = ""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """
+        The names of the settings that it is known to read.
+        """
+        flags = self.lever.flags[:1] if self.lever is not None else ()
+        if self.lever is not None and self.lever.key:
+            flags = (f"{flags[0]} {self.lever.key.rstrip('=')}",)
+        variables = tuple(row.env for row in self.rows)
+        return (*flags, *variables, *sorted(self.common or ()))
+
+    @property
+    def basis(self) -> Basis:
+        """
+        What it may allocate is reckoned from.
+        """
+        if self.lever is not None and self.lever.row.basis is Basis.SERVER:
+            return Basis.SERVER
+        return Basis.SHARE if self.planner else Basis.PLAIN
+
+    def heeds(self, env: str) -> bool:
+        """
+        Return whether a variable of the common table is any use here.
+        """
+        return self.common is None or env in self.common
+
+
+_GRAPHS = FixedRow(names.VLLM_GRAPHS, "1", without="leaves CUDA graphs out of what vLLM counts")
+_TORCH = frozenset((names.PYTORCH_CONF,))
+_TENSORFLOW = frozenset((names.TF_GROWTH,))
+
+VLLM = Engine(
+    "vllm",
+    levers.VLLM,
+    (_GRAPHS,),
+    _TORCH,
+    planner=True,
+    hard=True,
+    hooked=True,
+    void=("--kv-cache-memory-bytes",),
+)
+VLLM_BEFORE_0_9_1 = VLLM._replace(
+    word="before 0.9.1 it counts what neighbours hold as its own, and finds no room beside them"
+)
+SGLANG = Engine(
+    "sglang",
+    levers.SGLANG,
+    common=_TORCH,
+    planner=True,
+    hard=True,
+    hooked=True,
+    word="its flag is a part of what is free at start, so beside neighbours it gets less",
+)
+TGI = Engine("tgi", levers.TGI, (levers.TGI.row,), hard=True)
+TENSORRT_LLM = Engine(
+    "tensorrt-llm",
+    levers.TENSORRT_LLM,
+    word="its flag is a part of what the weights leave free; they come on top",
+)
+DYNAMO_TENSORRT_LLM = Engine(
+    "tensorrt-llm",
+    levers.DYNAMO_TENSORRT_LLM,
+    (levers.DYNAMO_TENSORRT_LLM.row,),
+    word="its share is a part of what the weights leave free; they come on top",
+)
+TRITON_TENSORRT_LLM = Engine("tensorrt-llm")
+TRITON = Engine("triton", common=_TORCH)
+TRITON_BEFORE_25_03 = Engine("triton", levers.TRITON_TENSORFLOW, common=_TORCH | _TENSORFLOW)
+TF_SERVING = Engine("tf-serving", levers.TF_SERVING, common=_TENSORFLOW, hard=True)
+NIM = Engine("nim")
+NIM_1 = Engine("nim", rows=(levers.NIM_CACHE,))
+NIM_2 = Engine("nim", levers.VLLM._replace(appends=False), (levers.NIM_ARGS,), hard=True)
+NIM_2_SGLANG = Engine("nim", levers.SGLANG._replace(appends=False), (levers.NIM_SGLANG_ARGS,))
+OLLAMA = Engine("ollama", rows=(levers.OLLAMA_OVERHEAD, levers.LLAMA_FIT))
+OLLAMA_BEFORE_0_30 = Engine("ollama", rows=(levers.OLLAMA_OVERHEAD,))
+OLLAMA_FROM_0_30 = Engine("ollama", rows=(levers.LLAMA_FIT,))
+OLLAMA_BEFORE_0_3_10 = Engine("ollama")
+LLAMA_CPP = Engine(
+    "llama-cpp",
+    levers.LLAMA,
+    (levers.LLAMA_FIT,),
+    void=("-ngl", "--n-gpu-layers", "--gpu-layers"),
+)
+LLAMA_CPP_PYTHON = Engine("llama-cpp")
+LMDEPLOY = Engine(
+    "lmdeploy",
+    levers.LMDEPLOY,
+    word="its flag is a part of what the weights leave free; they come on top",
+)
+COMFYUI = Engine("comfyui", levers.COMFYUI, hooked=True)
+DASK_CUDA = Engine("dask-cuda", levers.DASK_CUDA)
+SPARK = Engine("spark", levers.SPARK)
+SPARK_EXECUTOR = Engine("spark")
+XINFERENCE = Engine("xinference")
+TEI = Engine("tei")
+RAY = Engine(
+    "ray",
+    common=None,
+    hooked=True,
+    word=f"actors that share a card take all of this each; {names.PROCESSES_PER_CARD} divides it",
+)
+SSHD = Engine("sshd")
+
+BY_NAME: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        *(VLLM, SGLANG, TGI, TENSORRT_LLM, TRITON, TF_SERVING, NIM, OLLAMA, LLAMA_CPP, LMDEPLOY),
+        *(COMFYUI, DASK_CUDA, SPARK, XINFERENCE, TEI, RAY, SSHD),
+    )
+}
+
+VARIABLES = frozenset(
+    {
+        *(names.ENV_SERVER, names.ENV_SERVER_MEMORY, names.VLLM_GRAPHS, names.VLLM_ARGS),
+        *(names.TGI_FRACTION, names.NIM_ARGS, names.NIM_CACHE, names.DYNAMO_FRACTION),
+        *(names.OLLAMA_OVERHEAD, names.LLAMA_FIT),
+    }
+)
+"""What any of them may be told by."""
+
+_IMAGES = re.compile(
+    r"(?P<nim>(?:^|/)nim/)"
+    r"|(?P<tei>text-embeddings(?:-inference|-router)|/tei(?:-gaudi)?$)"
+    r"|(?P<tgi>text-generation-inference|/tgi$)"
+    r"|(?P<sglang>sglang(?!-router))"
+    r"|(?P<tensorrt_llm>tensorrt[-_]?llm|trt-?llm)"
+    r"|(?P<triton>tritonserver)"
+    r"|(?P<tf_serving>tensorflow/serving|tensorflow-serving|tf-?serving)"
+    r"|(?P<xinference>xinference)"
+    r"|(?P<vllm>vllm(?!-router)|huggingfaceserver)"
+    r"|(?P<ollama>(?:^|/)ollama(?:$|/ollama))"
+    r"|(?P<llama_cpp>llama[.-]?cpp|local-?ai(?:$|/)|tabbyml/tabby)"
+    r"|(?P<lmdeploy>lmdeploy)"
+    r"|(?P<comfyui>comfy-?ui)"
+    r"|(?P<ray>rayproject/ray|(?:^|/)ray(?:-ml|-llm)?$)"
+    r"|(?P<spark>(?:^|/)spark(?:-py|-rapids|-operator/spark)?$)"
+)
+_VERSION = re.compile(r"[vr]?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,6}))?(?![0-9])")
+_NO_LANGUAGE_MODEL = re.compile(r"embed|rerank|riva|parakeet|canary|maxine|ocr|yolox|fold|diff")
+
+
+class Image(NamedTuple):
+    """
+    An image's name as far as it tells anything: the engine that it is of, and its version.
+    """
+
+    engine: Engine | None
+    version: Version | None
+
+
+def read_image(image: str) -> Image:
+    """
+    Read an image's name; its registry and digest say nothing.
+    """
+    name = image.partition("@")[0].lower()
+    head, slash, last = name.rpartition("/")
+    last, _, tag = last.partition(":")
+    found = _IMAGES.search(f"{head}{slash}{last}")
+    if found is None or found.lastgroup is None:
+        return Image(None, None)
+    number = _VERSION.match(tag)
+    version = (int(number[1]), int(number[2]), int(number[3] or 0)) if number else None
+    engine = BY_NAME[found.lastgroup.replace("_", "-")]
+    if engine is TRITON and ("trtllm" in tag or "trt-llm" in tag):
+        engine = TRITON_TENSORRT_LLM
+    if engine is NIM and _NO_LANGUAGE_MODEL.search(last):
+        version = None
+    if engine is VLLM and not last.startswith("vllm-openai"):
+        version = None  # of whatever is around it
+    return Image(_of_version(engine, version, sglang="sglang" in tag), version)
+
+
+def _of_version(engine: Engine, version: Version | None, *, sglang: bool) -> Engine:
+    """
+    Return an engine as its version is; as is safe for all where that is not known.
+    """
+    if version is None:
+        return engine
+    if engine is TRITON:
+        return TRITON_BEFORE_25_03 if (19, 0, 0) < version < (25, 3, 0) else TRITON
+    if engine is NIM and version < (2, 0, 0):
+        return NIM_1 if version >= (1, 0, 0) else NIM
+    if engine is NIM:
+        return NIM_2_SGLANG if sglang else NIM_2
+    if engine is VLLM and (0, 8, 0) <= version < (0, 9, 1):
+        return VLLM_BEFORE_0_9_1
+    if engine is OLLAMA and version < (0, 3, 10):
+        return OLLAMA_BEFORE_0_3_10
+    if engine is OLLAMA:
+        return OLLAMA_BEFORE_0_30 if version < (0, 30, 0) else OLLAMA_FROM_0_30
+    return engine

@@ -1,0 +1,255 @@
+"""
+PURE. How a container starts a server that plans the card's memory by itself, and how that server
+can be told its share.
+
+A cap in the framework below it that it does not know of makes it die at start: vLLM takes nine
+tenths of the card unless told otherwise, and then cannot allocate it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence import names
+from gpufence.errors import shown
+from webhook.frameworks import engines
+from webhook.frameworks.argv import read_items
+from webhook.frameworks.engines import BY_NAME, VARIABLES, read_image
+from webhook.frameworks.levers import VLLM_ARGS, has_flag, told
+from webhook.frameworks.programs import read_programs
+from webhook.frameworks.recognise import Recognised, is_known, recognise
+from webhook.frameworks.shell import LONGEST_SCRIPT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from fractions import Fraction
+
+    from webhook.frameworks.argv import Place
+    from webhook.frameworks.engines import Engine, Image
+    from webhook.frameworks.levers import Told
+    from webhook.frameworks.programs import StartedPrograms
+
+_HINT = re.compile(
+    r"vllm|sglang|tgi|text.generation|text-embeddings|tensorrt|trt-?llm|triton|tensorflow_model"
+    r"|serving|nim/|ollama|llama|local-?ai|tabby|lmdeploy|comfy|dask|spark|xinference"
+    r"|(?<![a-z])(?:ray|tei|sshd)(?![a-z])|huggingfaceserver|inference_api|gpu[-_]memory[-_]"
+    r"|mem[-_]fraction|cuda[-_]memory|cache[-_]max[-_]entry|--rmm|reserve[-_]vram|multi-node-serving"
+    r"|run_cluster",
+    re.IGNORECASE,
+)
+_OURS = re.compile(
+    rf"\$(?:\((?P<kubelet>{names.SETTING_PREFIX}\w+|{names.TGI_FRACTION}|{names.DYNAMO_FRACTION}"
+    rf"|{names.LLAMA_FIT})\)|\{{?(?P<shell>{names.SETTING_PREFIX}\w+)\}}?)"
+)
+_REFERRED = re.compile(rf"{names.SETTING_PREFIX}\w+")
+_MOST_ITEMS = 4096
+
+
+class Edit(NamedTuple):
+    """
+    What to do about an argument: `place` is where one is replaced, None where it is appended.
+    """
+
+    text: str
+    place: Place | None = None
+
+
+class ServerLaunch(NamedTuple):
+    """
+    A known program that a container runs, and how it is told about memory.
+
+    `flag` is its own memory flag as the user wrote it. `obstacle` says why none can be appended,
+    where none can; `shell` marks where that is a shell. `possible` is set where it is not certain
+    that the engine is started at all. `refers` are variables of ours that the container's texts
+    name, `void` is a flag of the user's that takes the effect from what the server is told.
+    """
+
+    engine: Engine | None
+    flag: Told | None = None
+    obstacle: str = ""
+    shell: bool = False
+    possible: Engine | None = None
+    refers: frozenset[str] = frozenset()
+    void: str = ""
+
+    @property
+    def carried(self) -> bool:
+        """
+        Return whether a variable hands our flag to the server.
+        """
+        rows = self.engine.rows if self.engine is not None else ()
+        return any(row.form == "arguments" for row in rows)
+
+    @property
+    def runs(self) -> str:
+        return self.engine.name if self.engine is not None else ""
+
+    @property
+    def told_by_us(self) -> bool:
+        """
+        Return whether the flag's value is a variable of ours, and so right on every card.
+        """
+        return self.flag is not None and _is_ours(self.flag.text, shell=self.shell)
+
+    def within(self, share: Fraction, card_bytes: int | None) -> bool:
+        """
+        Return whether the server is told to stay within its share, or does so by itself.
+        """
+        lever = self.engine.lever if self.engine is not None else None
+        if lever is None:
+            return True
+        if self.void:
+            return False
+        if self.told_by_us:
+            return True
+        if self.flag is None:
+            return lever.default is None or lever.default <= share
+        asked = lever.row.read(self.flag.text, card_bytes)
+        return asked is not None and 0 < asked <= share
+
+    def edit(self) -> Edit | None:
+        """
+        Return how the server can be told by an argument; None where it cannot.
+        """
+        lever = self.engine.lever if self.engine is not None else None
+        if lever is None or self.void:
+            return None
+        if self.flag is not None:
+            if self.flag.place is None:
+                return None
+            return Edit(f"$({lever.row.env})", self.flag.place)
+        return Edit(lever.argument) if lever.appends and not self.obstacle else None
+
+    def unaware(self, share: str, *, args: bool) -> str:
+        """
+        Return the sentence for a server that does not know its share: how it can learn of it.
+        """
+        lever = self.engine.lever if self.engine is not None else None
+        if lever is None:
+            return ""
+        flag = self.flag.text if self.flag is not None else ""
+        start = f"{lever.shown} {shown(flag)}" if flag else f"{self.runs} without {lever.shown}"
+        if self.void:
+            remedy = f"{self.void} goes past it: remove that"
+        elif args or (self.shell and not flag):
+            why = self.obstacle or "it stands where it cannot be changed"
+            remedy = f"{why}: write {lever.written(f'$({lever.row.env})')} there"
+        else:
+            remedy = f"write {lever.written(share)} or set {names.ARGS}"
+        return f"{start} takes more than the share {share}; {remedy}"
+
+
+def _is_ours(text: str, *, shell: bool) -> bool:
+    match = _OURS.fullmatch(text)
+    return match is not None and (shell or match["shell"] is None)
+
+
+def read_launch(
+    image: str,
+    command: tuple[str, ...],
+    args: tuple[str, ...],
+    framework: str,
+    variables: Callable[[], Mapping[str, str]],
+) -> ServerLaunch | None:
+    """
+    Recognise what a container runs: by the user's word, by what is started, or by the image; None
+    for any program that is not known. `variables` gives those whose text can be read.
+    """
+    if framework in names.FRAMEWORKS:
+        return None
+    line = " ".join((image, *command, *args))
+    wanted = BY_NAME.get(framework)
+    if wanted is None:
+        known: Mapping[str, str] = variables() if "$" in line else {}
+        texts = [line, *known, *known.values()] if known else [line]
+        if not any(map(_HINT.search, texts)):
+            return None
+    else:
+        known = variables()
+    return _launch(image, command, args, wanted, variables(), line)
+
+
+def _launch(
+    image: str,
+    command: tuple[str, ...],
+    args: tuple[str, ...],
+    wanted: Engine | None,
+    variables: Mapping[str, str],
+    line: str,
+) -> ServerLaunch | None:
+    picture = read_image(image)
+    long = len(line) > 2 * LONGEST_SCRIPT or len(command) + len(args) > _MOST_ITEMS
+    bare = not command
+    readable = {key: text for key, text in variables.items() if key not in VARIABLES}
+    items = [] if long else read_items(command, args, readable)
+    programs = read_programs(items, readable, is_known)
+    if long:
+        programs = programs._replace(clear=False)
+    found = recognise(programs, picture, bare=bare, line=line)
+    if wanted is not None:
+        found = _by_word(wanted, found, programs, picture)
+    engine = _carrying(found.engine, line, variables, silent=bare and not args)
+    if engine is None:
+        return ServerLaunch(None, possible=found.possible) if found.possible else None
+    lever = engine.lever
+    given = found.args
+    text = " ".join((line, *variables.values())) if variables else line
+    return ServerLaunch(
+        engine,
+        flag=told(lever, given) if lever is not None else None,
+        obstacle=_obstacle(engine, found, silent=bare and not args),
+        shell=found.program is not None and found.program.by_shell and not found.program.reached,
+        possible=found.possible,
+        refers=frozenset(_REFERRED.findall(text)),
+        void=next((flag for flag in engine.void if has_flag(flag, given)), ""),
+    )
+
+
+def _by_word(
+    wanted: Engine, found: Recognised, programs: StartedPrograms, image: Image
+) -> Recognised:
+    """
+    Take the user's word for what runs, and what is seen of it for how it is started.
+    """
+    if found.engine is not None and found.engine.name == wanted.name:
+        return found
+    engine = wanted
+    if image.engine is not None and image.engine.name == wanted.name:
+        engine = image.engine
+    started = [item for item in programs.found if engine.lever and told(engine.lever, item.words)]
+    program = next(iter((*started, *reversed(programs.found))), None)
+    words = program.words if program is not None else ()
+    return Recognised(engine, program, words)
+
+
+def _carrying(
+    engine: Engine | None, line: str, variables: Mapping[str, str], *, silent: bool
+) -> Engine | None:
+    """
+    Add the variable by which KServe's templates hand arguments to vLLM, where one is read: by the
+    command, or by the one that such a template puts into a container without any.
+    """
+    if silent and names.VLLM_ARGS in variables and engine in (None, engines.VLLM):
+        return engines.VLLM._replace(rows=(*engines.VLLM.rows, VLLM_ARGS))
+    if engine is not None and engine.lever is engines.VLLM.lever and names.VLLM_ARGS in line:
+        return engine._replace(rows=(*engine.rows, VLLM_ARGS))
+    return engine
+
+
+def _obstacle(engine: Engine, found: Recognised, *, silent: bool) -> str:
+    """
+    Return why an argument that is appended would not reach the server; empty where it would.
+    """
+    lever, program = engine.lever, found.program
+    if lever is None:
+        return ""
+    if program is None:
+        return "" if lever.bare and silent else "its arguments stand in the image"
+    if program.by_shell and not program.reached:
+        return "a shell starts the server"
+    if program.args and program.args[0].text.startswith("disaggregated"):
+        return "this verb takes no such flag"
+    if lever.beside and not has_flag(lever.beside, found.args):
+        return f"it takes {lever.flags[0]} only beside {lever.beside}"
+    return ""

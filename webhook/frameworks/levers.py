@@ -1,0 +1,253 @@
+"""
+PURE. The settings by which servers that plan the card's memory themselves can be told their share:
+flags, variables of their own, and variables that carry flags.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence import names
+from gpufence.quantity import GIB, MIB
+from webhook.frameworks.figures import Basis
+from webhook.frameworks.table import FrameworkRow, fraction_row, read_fraction, write_fraction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.frameworks.argv import Arg, Place
+    from webhook.frameworks.figures import CardFigures
+
+_BYTES = re.compile(r"\s*([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([kKmMgGtT]?)(i?)[bB]?\s*")
+_AMOUNTS = re.compile(r"\s*([0-9]{1,12})(?:\s*,\s*[0-9]{1,12}){0,31}\s*")
+_THOUSANDS = " KMGT"
+
+
+class Lever(NamedTuple):
+    """
+    A server's own memory flag.
+
+    `flags` are its spellings, the first of which is ours; with a `key`, its value begins so. `row`
+    says what it may be set to. `default` is the share of the card that the server takes without it,
+    None where it takes what it needs. `keeps_first` marks servers for which the first of two values
+    counts, `bare` images that have no arguments of their own. Where `appends` is False the flag is
+    only ever changed where it stands. `beside` is a flag without which it is refused.
+    """
+
+    flags: tuple[str, ...]
+    row: FrameworkRow
+    default: Fraction | None = None
+    key: str = ""
+    keeps_first: bool = False
+    bare: bool = False
+    appends: bool = True
+    beside: str = ""
+
+    @property
+    def shown(self) -> str:
+        """
+        The flag as people name it.
+        """
+        return f"{self.flags[0]} {self.key.rstrip('=')}" if self.key else self.flags[0]
+
+    @property
+    def argument(self) -> str:
+        """
+        The argument of ours, which the kubelet expands when it starts the container.
+        """
+        return f"{self.flags[0]}={self.key}$({self.row.env})"
+
+    def written(self, value: str) -> str:
+        """
+        Return the flag with a value as a person would write it.
+        """
+        return f"{self.flags[0]} {self.key}{value}"
+
+
+class Told(NamedTuple):
+    """
+    A flag's value as the user wrote it, and where; no place where it cannot be changed.
+    """
+
+    text: str
+    place: Place | None
+    exact: bool = True
+
+
+def told(lever: Lever, args: Sequence[Arg]) -> Told | None:
+    """
+    Return the value that counts among a server's arguments; None where there is none.
+    """
+    values = list(_values(lever, args))
+    if not values:
+        return None
+    return values[0] if lever.keeps_first else values[-1]
+
+
+def has_flag(flag: str, args: Sequence[Arg]) -> bool:
+    return any(_option(arg.text) == flag for arg in args)
+
+
+def _values(lever: Lever, args: Sequence[Arg]) -> Iterator[Told]:
+    for at, arg in enumerate(args):
+        option, equals, value = arg.text.partition("=")
+        if not option.startswith("-") or _option(option) not in map(_option, lever.flags):
+            continue
+        skipped = len(option) + 1
+        if not equals:
+            if at + 1 == len(args):
+                continue
+            arg, value, skipped = args[at + 1], args[at + 1].text, 0  # noqa: PLW2901 - its value
+        if value.startswith(lever.key):
+            skipped += len(lever.key)
+            place = arg.after(skipped) if skipped else arg.place
+            yield Told(value[len(lever.key) :], place, arg.exact)
+
+
+def _option(text: str) -> str:
+    """
+    Return an option's name as parsers compare it: some take underscores for dashes.
+    """
+    return text.partition("=")[0].replace("_", "-")
+
+
+def _flag(*flags: str, basis: Basis = Basis.PLAIN, default: str = "", bare: bool = False) -> Lever:
+    row = fraction_row(names.ENV_SERVER, basis)
+    return Lever(flags, row, Fraction(default) if default else None, bare=bare)
+
+
+VLLM = _flag("--gpu-memory-utilization", basis=Basis.SERVER, default="0.9")
+SGLANG = _flag("--mem-fraction-static", default="0.8")
+TGI = Lever(
+    ("--cuda-memory-fraction",),
+    fraction_row(names.TGI_FRACTION, strict=True),
+    appends=False,
+)
+TENSORRT_LLM = _flag(
+    *("--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction"), default="0.9"
+)
+DYNAMO_TENSORRT_LLM = Lever(
+    ("--free-gpu-memory-fraction",),
+    fraction_row(names.DYNAMO_FRACTION, strict=True),
+    appends=False,
+)
+TF_SERVING = _flag(
+    "--per_process_gpu_memory_fraction", basis=Basis.TENSORFLOW, default="0.9", bare=True
+)
+TRITON_TENSORFLOW = Lever(
+    ("--backend-config",),
+    fraction_row(names.ENV_SERVER, Basis.TENSORFLOW),
+    key="tensorflow,gpu-memory-fraction=",
+    keeps_first=True,
+)
+LMDEPLOY = _flag("--cache-max-entry-count", default="0.8")
+SPARK = Lever(
+    ("--conf", "-c"),
+    fraction_row(names.ENV_SERVER),
+    key="spark.rapids.memory.gpu.maxAllocFraction=",
+    appends=False,
+)
+
+
+def _read_bytes(text: str, card_bytes: int | None) -> Fraction | None:
+    """
+    Read an amount as RAPIDS does: bytes, with a unit, or a share of the card.
+    """
+    number = _BYTES.fullmatch(text)
+    if number is None:
+        return None
+    value = Fraction(f"{number[1]}.{number[2] or 0}")
+    if number[2] and not number[3] and value <= 1:
+        return None if card_bytes is None else value * card_bytes
+    power = _THOUSANDS.index(number[3].upper() or " ")
+    return value * Fraction(1024 if number[4] else 1000) ** power
+
+
+def _write_bytes(figures: CardFigures, _: str) -> str:
+    return str(figures.allowance_bytes)
+
+
+DASK_CUDA = Lever(
+    ("--rmm-maximum-pool-size",),
+    FrameworkRow(names.ENV_SERVER_MEMORY, "bytes", _write_bytes, _read_bytes),
+    beside="--rmm-pool-size",
+)
+
+
+def _left_row(env: str, form: str, unit: int) -> FrameworkRow:
+    """
+    Make the row of a variable that says how much of the card to leave free, in whole units.
+    """
+
+    def read(text: str, card_bytes: int | None) -> Fraction | None:
+        number = _AMOUNTS.fullmatch(text)
+        if number is None or card_bytes is None:
+            return None
+        least = min(map(int, text.split(",")))
+        return Fraction(max(card_bytes - least * unit, 1))  # nothing left to use is no whole card
+
+    def write(figures: CardFigures, _: str) -> str:
+        return str(-(-figures.rest_bytes // unit))
+
+    return FrameworkRow(env, form, write, read, left_free=True, strict=True)
+
+
+def _read_gibibytes_left(text: str, card_bytes: int | None) -> Fraction | None:
+    left = read_fraction(text)
+    return None if left is None or card_bytes is None else max(card_bytes - left * GIB, Fraction(1))
+
+
+def _write_gibibytes_left(figures: CardFigures, _: str) -> str:
+    thousandths = -(-figures.rest_bytes * 1000 // GIB)
+    return f"{thousandths // 1000}.{thousandths % 1000:03}"
+
+
+OLLAMA_OVERHEAD = _left_row(names.OLLAMA_OVERHEAD, "left-bytes", 1)
+LLAMA_FIT = _left_row(names.LLAMA_FIT, "left-mebibytes", MIB)
+LLAMA = Lever(("--fit-target", "-fitt"), LLAMA_FIT, appends=False)
+COMFYUI = Lever(
+    ("--reserve-vram",),
+    FrameworkRow(
+        *(names.ENV_SERVER_MEMORY, "left-gibibytes", _write_gibibytes_left, _read_gibibytes_left),
+        left_free=True,
+    ),
+)
+
+
+def carrier_row(env: str, lever: Lever) -> FrameworkRow:
+    """
+    Make the row of a variable that carries a server's arguments, its memory flag among them.
+    """
+    loose = re.escape(lever.flags[0]).replace(r"\-", "[-_]")
+    flag = re.compile(rf"(?:^|(?<=\s)){loose}(?:=|\s+)(['\"]?)([^\s'\"]*)\1(?=\s|$)")
+
+    def read(text: str, _: int | None) -> Fraction | None:
+        found = flag.findall(text)
+        return read_fraction(found[-1][1]) if found else None
+
+    def write(figures: CardFigures, user: str) -> str:
+        ours = f"{lever.flags[0]}={figures.fraction}"
+        rest = flag.sub("", user).strip() if user else ""
+        return f"{rest} {ours}" if rest else ours
+
+    def speaks(text: str) -> bool:
+        return flag.search(text) is not None
+
+    return FrameworkRow(
+        *(env, "arguments", write, read, lever.row.basis),
+        of_card=True,
+        speaks=speaks,
+        strict=True,
+    )
+
+
+VLLM_ARGS = carrier_row(names.VLLM_ARGS, VLLM)
+NIM_ARGS = carrier_row(names.NIM_ARGS, VLLM)
+NIM_SGLANG_ARGS = carrier_row(names.NIM_ARGS, SGLANG)
+NIM_CACHE = FrameworkRow(
+    *(names.NIM_CACHE, "fraction", write_fraction, read_fraction, Basis.SERVER),
+    of_card=True,
+    strict=True,
+)

@@ -1,0 +1,265 @@
+"""
+PURE. Which programs a container starts: its command and arguments without all that is wrapped
+around them, and where in them each argument of a program stands.
+
+What starts another program is taken off (shells, `exec`, `env`, `tini`, `numactl`, `mpirun`, ...)
+until one is left that does not. A bounded number of times, and over texts of bounded length: a
+command is a tenant's text.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.frameworks.argv import Arg, from_shell
+from webhook.frameworks.shell import read_script
+from webhook.frameworks.wrappers import ASSIGNMENT, SEARCHED, WRAPPERS, without_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_DEEPEST = 4  # shells within shells
+_MOST_WRAPPERS = 12
+_MOST_PROGRAMS = 200
+
+_SHELL = re.compile(r"(?:ba|da|a|z|k|mk|tc|c)?sh|busybox")
+_PYTHON = re.compile(r"python[0-9.]*(?:-[a-z]+)?|pypy[0-9.]*")
+_TAKES_SCRIPT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
+_PASSES_ON = re.compile(r".*entry-?_?point.*|with-contenv|hostpid.*", re.IGNORECASE)
+_RESERVED = frozenset(("then", "else", "do", "if", "while", "until", "elif", "!", "{", "}", "time"))
+_HEADS = frozenset(("for", "case", "select", "function", "in", "esac", "fi", "done"))
+_DECLARES = frozenset(("export", "declare", "local", "readonly", "typeset"))
+
+
+_TORCH_LAUNCHERS = frozenset(
+    ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+)
+
+
+class StartKind(StrEnum):
+    """
+    What a program is started as.
+    """
+
+    PROGRAM = "program"
+    MODULE = "module"  # python -m
+    SCRIPT = "script"  # of Python's, or a shell's
+    CODE = "code"  # text on the command line, or fed to an interpreter
+    IDLE = "idle"  # a shell or an interpreter that waits for somebody
+
+
+class StartedProgram(NamedTuple):
+    """
+    One program: `name` is its file's name, module, script or code, `path` is that as written, the
+    first of its `words`.
+
+    `by_shell` marks what a shell starts, and `reached` what gets the arguments that are appended to
+    the container's.
+    """
+
+    kind: StartKind
+    name: str
+    path: str
+    words: tuple[Arg, ...]
+    by_shell: bool = False
+    reached: bool = True
+
+    @property
+    def args(self) -> tuple[Arg, ...]:
+        return self.words[1:]
+
+
+class StartedPrograms(NamedTuple):
+    """
+    What a container starts, in order; `clear` is False where more may be started.
+    """
+
+    found: list[StartedProgram]
+    clear: bool
+
+
+def read_programs(
+    items: Sequence[Arg], variables: Mapping[str, str], known: Callable[[str], bool]
+) -> StartedPrograms:
+    """
+    Take off what starts other programs. `known` tells the names of programs that are looked for
+    among the words of those that start others by arguments of their own, such as mpirun.
+    """
+    reader = _Follower(dict(variables), known)
+    words = list(items)
+    bare = bool(words) and words[0].place is not None and words[0].place.field == "args"
+    if bare and _TAKES_SCRIPT.fullmatch(words[0].text):  # the image's entry point is a shell
+        words.insert(0, Arg("sh"))
+    reader.follow(words, by_shell=False, reached=True, depth=0)
+    return StartedPrograms(reader.found, reader.clear)
+
+
+class _Follower:
+    """
+    One look at a container.
+    """
+
+    def __init__(self, variables: dict[str, str], known: Callable[[str], bool]) -> None:
+        self.variables = variables
+        self.known = known
+        self.found: list[StartedProgram] = []
+        self.clear = True
+
+    def follow(self, words: Sequence[Arg], *, by_shell: bool, reached: bool, depth: int) -> None:
+        """
+        Find the program that a list of words starts in the end.
+        """
+        for _ in range(_MOST_WRAPPERS):
+            while words and ASSIGNMENT.fullmatch(words[0].text):
+                words = words[1:]
+            if not words or len(self.found) >= _MOST_PROGRAMS:
+                self.clear = self.clear and not words
+                return
+            name = _name(words[0].text)
+            if _SHELL.fullmatch(name):
+                self._shell(words, by_shell=by_shell, reached=reached, depth=depth)
+                return
+            if name == "eval":
+                self._scripts(words[1:], (), reached=reached, depth=depth)
+                return
+            if _PYTHON.fullmatch(name):
+                inner = self._python(words, by_shell=by_shell, reached=reached)
+            else:
+                inner = self._inner(name, words)
+                if inner is None:
+                    self._add(StartKind.PROGRAM, words, by_shell=by_shell, reached=reached)
+            if inner is None:
+                return
+            words = inner
+        self.clear = False
+
+    def _inner(self, name: str, words: Sequence[Arg]) -> Sequence[Arg] | None:
+        """
+        Return the words of the program that a wrapper starts; None where it is no wrapper.
+        """
+        if self.known(name):
+            return None
+        wrapper = WRAPPERS.get(name)
+        if wrapper is not None:
+            return without_options(words, wrapper)
+        if name in SEARCHED:
+            return self._searched(words[1:])
+        if _PASSES_ON.fullmatch(name) and len(words) > 1 and self._starts(words[1].text):
+            return words[1:]
+        return None
+
+    def _searched(self, words: Sequence[Arg]) -> Sequence[Arg] | None:
+        for at, word in enumerate(words):
+            if word.text == "-m" and at + 1 < len(words) and "." in words[at + 1].text:
+                return [Arg("python"), *words[at:]]
+            if word.text.endswith(".py"):
+                return [Arg("python"), *words[at:]]
+            if self._starts(word.text):
+                return words[at:]
+        return None
+
+    def _starts(self, text: str) -> bool:
+        name = _name(text)
+        return (
+            self.known(name)
+            or name in WRAPPERS
+            or name in SEARCHED
+            or _SHELL.fullmatch(name) is not None
+            or _PYTHON.fullmatch(name) is not None
+        )
+
+    def _python(
+        self, words: Sequence[Arg], *, by_shell: bool, reached: bool
+    ) -> Sequence[Arg] | None:
+        """
+        Note what an interpreter runs; return the words after it where that is a launcher.
+        """
+        at = 1
+        while at < len(words) and words[at].text.startswith("-") and words[at].text != "-":
+            text = words[at].text
+            if text == "-m" and at + 1 < len(words):
+                module = words[at + 1]
+                rest = words[at + 2 :]
+                if module.text in _TORCH_LAUNCHERS:
+                    return self._searched(rest) or rest
+                self._add(StartKind.MODULE, [module, *rest], by_shell=by_shell, reached=reached)
+                return None
+            if text == "-c":
+                self._add(StartKind.CODE, words[at + 1 :], by_shell=by_shell, reached=reached)
+                return None
+            at += 2 if text in ("-W", "-X") else 1
+        kind = StartKind.SCRIPT if at < len(words) else StartKind.IDLE
+        self._add(kind, words[at:] or words[:1], by_shell=by_shell, reached=reached)
+        return None
+
+    def _shell(self, words: Sequence[Arg], *, by_shell: bool, reached: bool, depth: int) -> None:
+        """
+        Follow what a shell is told to run.
+        """
+        at, told = 1, False
+        while at < len(words) and words[at].text[:1] in ("-", "+"):
+            text = words[at].text
+            at += 1
+            if text in ("--", "-"):
+                break
+            told = told or _TAKES_SCRIPT.fullmatch(text) is not None
+            if text.endswith("o") and not text.startswith("--"):
+                at += 1  # -o takes the name of an option
+        if told and at < len(words):
+            self._scripts(words[at : at + 1], words[at + 1 :], reached=reached, depth=depth)
+        else:
+            kind = StartKind.SCRIPT if at < len(words) else StartKind.IDLE
+            self._add(kind, words[at:] or words[:1], by_shell=by_shell, reached=reached)
+
+    def _scripts(
+        self, texts: Sequence[Arg], given: Sequence[Arg], *, reached: bool, depth: int
+    ) -> None:
+        """
+        Follow every command of a script; `given` are the words that it sees as $0, $1 and so on.
+        """
+        if depth >= _DEEPEST or not texts:
+            self.clear = self.clear and not texts
+            return
+        source = texts[0] if len(texts) == 1 else Arg(" ".join([each.text for each in texts]))
+        script = read_script(source.text if source.inner is None else source.written)
+        self.clear = self.clear and script.clear
+        for at, words in enumerate(script.commands):
+            passed = any(word.text in ("$@", "${@}") for word in words)
+            args = from_shell(words, source, self.variables, given[1:])
+            while args and args[0].text in _RESERVED:
+                args = args[1:]
+            if not args or args[0].text in _HEADS or self._assigned(args):
+                continue
+            before = len(self.found)
+            self.follow(args, by_shell=True, reached=reached and passed, depth=depth + 1)
+            if at in script.fed:
+                for place in range(before, len(self.found)):
+                    if self.found[place].kind in (StartKind.IDLE, StartKind.SCRIPT):
+                        self.found[place] = self.found[place]._replace(kind=StartKind.CODE, name="")
+
+    def _assigned(self, args: Sequence[Arg]) -> bool:
+        """
+        Remember what a command assigns; return whether it does nothing else.
+        """
+        rest = args[1:] if args[0].text in _DECLARES else args
+        matches = [ASSIGNMENT.fullmatch(arg.text) for arg in rest]
+        if not all(matches) and args[0].text not in _DECLARES:
+            return False
+        for arg, match in zip(rest, matches, strict=True):
+            if match is not None:
+                if arg.exact:
+                    self.variables[match[1]] = match[2]
+                else:
+                    self.variables.pop(match[1], None)
+        return True
+
+    def _add(self, kind: StartKind, words: Sequence[Arg], *, by_shell: bool, reached: bool) -> None:
+        path = words[0].text if words else ""
+        name = path if kind in (StartKind.MODULE, StartKind.CODE) else _name(path)
+        self.found.append(StartedProgram(kind, name, path, tuple(words), by_shell, reached))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,300 @@
+"""
+PURE. Which of the known programs a container runs: by what it starts, and by the image's name where
+nothing else stands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.frameworks import engines
+from webhook.frameworks.levers import has_flag
+from webhook.frameworks.programs import StartKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.frameworks.argv import Arg
+    from webhook.frameworks.engines import Engine, Image
+    from webhook.frameworks.programs import StartedProgram, StartedPrograms
+
+_E = engines
+
+_BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
+    "vllm": (_E.VLLM, ("serve", "run-batch", "bench throughput", "bench latency", "bench startup")),
+    "sglang": (_E.SGLANG, ("serve",)),
+    "text-generation-launcher": (_E.TGI, ()),
+    "text-generation-server": (_E.TGI, ("serve",)),
+    "trtllm-serve": (_E.TENSORRT_LLM, ()),
+    "tritonserver": (_E.TRITON, ()),
+    "tensorflow_model_server": (_E.TF_SERVING, ()),
+    "tf_serving_entrypoint.sh": (_E.TF_SERVING, ()),
+    "ollama": (_E.OLLAMA, ("serve", "start", "runner")),
+    "llama-server": (_E.LLAMA_CPP, ()),
+    "llama-cli": (_E.LLAMA_CPP, ()),
+    "llama-run": (_E.LLAMA_CPP, ()),
+    "llama-box": (_E.LLAMA_CPP, ()),
+    "rpc-server": (_E.LLAMA_CPP_PYTHON, ()),
+    "local-ai": (_E.LLAMA_CPP, ()),
+    "tabby": (_E.LLAMA_CPP, ("serve",)),
+    "lmdeploy": (_E.LMDEPLOY, ("serve api_server", "serve gradio", "chat")),
+    "comfy": (_E.COMFYUI, ("launch",)),
+    "comfyui": (_E.COMFYUI, ()),
+    "dask-cuda-worker": (_E.DASK_CUDA, ()),
+    "dask": (_E.DASK_CUDA, ("cuda worker",)),
+    **dict.fromkeys(
+        ("spark-submit", "spark-shell", "spark-sql", "pyspark", "spark-class"), (_E.SPARK, ())
+    ),
+    "spark-executor": (_E.SPARK_EXECUTOR, ()),
+    **dict.fromkeys(
+        ("xinference-local", "xinference-worker", "xinference-supervisor"), (_E.XINFERENCE, ())
+    ),
+    "text-embeddings-router": (_E.TEI, ()),
+    "ray": (_E.RAY, ("start",)),
+    "raylet": (_E.RAY, ()),
+    "sshd": (_E.SSHD, ()),
+}
+"""StartedPrograms by name, with the verbs with which they are servers; none for any."""
+
+_MODULES = (
+    (re.compile(r"vllm\.entrypoints\.cli(?:\.main)?"), "vllm"),
+    (re.compile(r"vllm\.entrypoints\..+|dynamo\.vllm(?:\..+)?"), _E.VLLM),
+    (re.compile(r"huggingfaceserver(?:\..+)?"), _E.VLLM),
+    (re.compile(r"fastchat\.serve\.vllm_worker|aphrodite\.endpoints\..+"), _E.VLLM),
+    (re.compile(r"sglang\.launch_server|sglang\.srt\..+|dynamo\.sglang(?:\..+)?"), _E.SGLANG),
+    (re.compile(r"sglang\.bench_(?:one_batch|offline_throughput|latency).*"), _E.SGLANG),
+    (re.compile(r"fastchat\.serve\.sglang_worker"), _E.SGLANG),
+    (re.compile(r"tensorrt_llm\.commands\.serve"), "trtllm-serve"),
+    (re.compile(r"dynamo\.trtllm(?:\..+)?"), _E.DYNAMO_TENSORRT_LLM),
+    (re.compile(r"text_generation_server\.cli|text_generation_server"), "text-generation-server"),
+    (re.compile(r"llama_cpp\.server"), _E.LLAMA_CPP_PYTHON),
+    (re.compile(r"lmdeploy(?:\.cli(?:\.entrypoint)?)?"), "lmdeploy"),
+    (re.compile(r"dask_cuda\.cli(?:\.dask_cuda_worker)?"), _E.DASK_CUDA),
+    (re.compile(r"xinference\.deploy\..+"), _E.XINFERENCE),
+    (re.compile(r"ray\.scripts(?:\.scripts)?"), "ray"),
+)  # fmt: skip
+"""Modules, with the engine, or the program that they are the same as."""
+
+_SCRIPTS = (
+    (re.compile(r"(?!.*/(?:tfs|text-generation)/).*inference_api\.py"), _E.VLLM),  # KAITO's
+    (re.compile(r".*vllm/entrypoints/.+\.py"), _E.VLLM),
+    (re.compile(r".*sglang/(?:srt/|launch_server).*\.py"), _E.SGLANG),
+    (re.compile(r".*launch_triton_server\.py"), _E.TRITON_TENSORRT_LLM),
+    (re.compile(r"(?:.*/)?(?:multi-node-serving|run_cluster)\.sh"), _E.RAY),
+    (re.compile(r"(?i).*comfyui.*/main\.py"), _E.COMFYUI),
+)
+_BY_FLAG = (
+    ("--gpu-memory-utilization", _E.VLLM),
+    ("--mem-fraction-static", _E.SGLANG),
+    ("--kv-cache-free-gpu-memory-fraction", _E.TENSORRT_LLM),
+    ("--cuda-memory-fraction", _E.TGI),
+    ("--per-process-gpu-memory-fraction", _E.TF_SERVING),
+    ("--cache-max-entry-count", _E.LMDEPLOY),
+    ("--rmm-maximum-pool-size", _E.DASK_CUDA),
+    ("--rmm-pool-size", _E.DASK_CUDA),
+    ("--reserve-vram", _E.COMFYUI),
+)
+_TOOLS = frozenset(
+    (
+        *(".", ":", "[", "[[", "aiperf", "all_reduce_perf", "apk", "apt", "apt-get", "aria2c"),
+        *("awk", "aws", "az", "basename", "bash-completion", "break", "cat", "cd", "chgrp"),
+        *("chmod", "chown", "clear", "continue", "cp", "curl", "cut", "date", "dcgmi", "dd"),
+        *("declare", "deviceQuery", "df", "dirname", "dmesg", "du", "echo", "exit", "export"),
+        *("false", "ffmpeg", "find", "free", "gcloud", "genai-perf", "git", "gpu-burn"),
+        *("gpu_burn", "grep", "groups", "gsutil", "guidellm", "gunzip", "gzip", "head", "helm"),
+        *("hf", "hostname", "huggingface-cli", "id", "infinity", "install", "ip", "ipcs"),
+        *("jobs", "jq", "jupyter", "jupyterhub-singleuser", "kill", "kubectl", "ldconfig"),
+        *("llama-bench", "llama-imatrix", "llama-perplexity", "llama-quantize", "lm-eval"),
+        *("lm_eval", "ln", "local", "ls", "lsof", "mc", "mkdir", "mkfifo", "modelscope"),
+        *("mount", "mv", "nc", "nccl-tests", "netstat", "ngc", "nginx", "nohup", "nproc"),
+        *("nvbandwidth", "nvcc", "nvidia-smi", "nvtop", "paste", "pause", "perf_analyzer"),
+        *("ping", "pip", "pip3", "pkill", "popd", "printenv", "printf", "ps", "pushd", "pwd"),
+        *("read", "readlink", "realpath", "return", "rm", "rmdir", "rsync", "s3cmd", "s5cmd"),
+        *("sed", "seq", "set", "shift", "sleep", "sort", "source", "stat", "stty", "sync"),
+        *("sysctl", "tail", "tar", "tee", "tensorboard", "test", "top", "touch", "tr", "trap"),
+        *("trtexec", "trtllm-bench", "trtllm-build", "trtllm-eval", "trtllm-prune"),
+        *("trtllm-refit", "true", "tty", "type", "ulimit", "umask", "umount", "unalias"),
+        *("uname", "uniq", "unset", "until", "unzip", "useradd", "wait", "watch", "wc", "wget"),
+        *("which", "whoami", "xargs", "yes", "zip"),
+    )
+)
+_MAKES_NO_SERVER = re.compile(
+    r"bench|convert|quantiz|export|download|upload|eval|test|client|finetun|fine_tun|train|merge"
+    r"|preprocess|prepare|request|load_?gen|locust|warm|health|probe|router|proxy|gateway|frontend"
+)
+_RUNS_ENGINE = re.compile(r"throughput|latency|offline")
+_NAMED = re.compile(r"vllm|sglang|tensorrt_llm|lmdeploy|xinference|text_generation_server")
+_VERBLESS = 2
+
+
+class Recognised(NamedTuple):
+    """
+    What runs: a known engine with the program that is it, or none; `args` are those it gets.
+    `possible` is an engine that may be started by what cannot be seen into.
+    """
+
+    engine: Engine | None
+    program: StartedProgram | None = None
+    args: tuple[Arg, ...] = ()
+    possible: Engine | None = None
+
+
+def is_known(name: str) -> bool:
+    """
+    Return whether a program's name is one of those looked for.
+    """
+    return name in _BY_PROGRAM
+
+
+def recognise(programs: StartedPrograms, image: Image, *, bare: bool, line: str) -> Recognised:
+    """
+    Recognise what a container runs; `bare` where it has no command of its own, `line` is all of its
+    text, by which a script may betray what it starts.
+    """
+    found = [_engine(program, image, bare=bare, line=line) for program in programs.found]
+    for wanted in (_is_server, lambda engine: engine is not None):
+        for engine, program in zip(found, programs.found, strict=True):
+            if engine is not None and wanted(engine):
+                own = not bare or program.by_shell or is_known(program.name)
+                args = (
+                    program.args if own or program.kind is not StartKind.PROGRAM else program.words
+                )
+                return Recognised(engine, program, args, _hidden(engine, image))
+    if not programs.found and programs.clear:
+        return Recognised(image.engine)
+    unclear = [item for item in programs.found if not _is_plain(item)]
+    if programs.clear and not unclear:
+        return Recognised(None)
+    return Recognised(None, possible=_possible(image, line))
+
+
+def _of_image(program: StartedProgram, *, bare: bool) -> bool:
+    """
+    Return whether the container's words are arguments for the program that its image starts.
+    """
+    plain = program.kind is StartKind.PROGRAM and not program.by_shell
+    return bare and plain and not is_known(program.name)
+
+
+def _is_server(engine: Engine | None) -> bool:
+    return engine is not None and engine not in (_E.RAY, _E.SSHD)
+
+
+def _hidden(engine: Engine, image: Image) -> Engine | None:
+    """
+    Return the planner that a cluster of Ray's may start later, as its image says.
+    """
+    return _possible(image, "") if engine is _E.RAY else None
+
+
+def _possible(image: Image, line: str) -> Engine | None:
+    """
+    Return the engine that may be started unseen, if it is one that a cap of PyTorch's would kill.
+    """
+    named = _NAMED.search(line)
+    if named is not None:
+        return _E.BY_NAME.get(named[0].replace("_", "-"), _E.VLLM)
+    engine = image.engine
+    return engine if engine is not None and engine.name in _KILLED else None
+
+
+_KILLED = frozenset(("vllm", "sglang", "tgi", "tensorrt-llm", "nim", "lmdeploy", "xinference"))
+
+
+def _engine(program: StartedProgram, image: Image, *, bare: bool, line: str) -> Engine | None:
+    """
+    Return the engine that a program is; None for any other.
+    """
+    engine = _by_name(program)
+    if engine is None and program.kind is StartKind.PROGRAM:
+        engine = _by_place(program, image, bare=bare)
+    if engine is None and program.name == "main.py" and "comfy" in line.lower():
+        engine = _E.COMFYUI
+    if engine is None and program.name not in _TOOLS and program.kind is not StartKind.CODE:
+        engine = next((item for flag, item in _BY_FLAG if has_flag(flag, program.args)), None)
+    return _as_image(engine, program, image)
+
+
+def _by_name(program: StartedProgram) -> Engine | None:
+    name, path = program.name, program.path
+    if program.kind is StartKind.MODULE:
+        same = next((item for pattern, item in _MODULES if pattern.fullmatch(path)), None)
+        if not isinstance(same, str):
+            return same
+        name = same
+    scripted = next((item for pattern, item in _SCRIPTS if pattern.fullmatch(path)), None)
+    if scripted is not None:
+        return scripted
+    if name not in _BY_PROGRAM or program.kind is StartKind.CODE:
+        return None
+    engine, verbs = _BY_PROGRAM[name]
+    first = [arg.text for arg in program.args[:_VERBLESS]]
+    said = " ".join(first)
+    served = not verbs or any(f"{said} ".startswith(f"{verb} ") for verb in verbs)
+    return engine if served else None
+
+
+def _by_place(program: StartedProgram, image: Image, *, bare: bool) -> Engine | None:
+    """
+    Recognise by the image what only means something in it: its own entry point's words, and
+    programs whose names others have as well.
+    """
+    engine, name = image.engine, program.name
+    if engine is _E.LLAMA_CPP and name in ("server", "llama", "main", "tools.sh"):
+        return engine
+    if name == "entrypoint.sh" and program.args:
+        role = program.args[0].text
+        return {"driver": _E.SPARK, "executor": _E.SPARK_EXECUTOR}.get(role)
+    if engine is _E.SPARK and bare and name in ("driver", "executor"):
+        return _E.SPARK if name == "driver" else _E.SPARK_EXECUTOR
+    if name.startswith("start") and engine is not None and engine.name == "nim":
+        return engine
+    if bare and engine is not None and not program.by_shell:
+        return None if name in _TOOLS or name in _BY_PROGRAM else engine
+    return None
+
+
+def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> Engine | None:
+    """
+    Return an engine as the image's version of it is.
+    """
+    if engine is None:
+        return None
+    if engine is _E.VLLM and _of_transformers(program):
+        return None
+    if engine is _E.TRITON and _speaks_of_tensorrt_llm(program):
+        return _E.TRITON_TENSORRT_LLM
+    same = image.engine is not None and image.engine.name == engine.name
+    if engine in (_E.VLLM, _E.TRITON, _E.OLLAMA, _E.NIM) and same:
+        return image.engine
+    if engine is _E.TRITON and image.engine is _E.TRITON_TENSORRT_LLM:
+        return image.engine
+    return engine
+
+
+def _speaks_of_tensorrt_llm(program: StartedProgram) -> bool:
+    return any("tensorrtllm" in arg.text or "tensorrt_llm" in arg.text for arg in program.args)
+
+
+def _of_transformers(program: StartedProgram) -> bool:
+    """
+    Return whether KServe's server is told to leave vLLM out.
+    """
+    texts = [arg.text for arg in program.words]
+    pairs = zip(texts, [*texts[1:], ""], strict=True)
+    return "--backend=huggingface" in texts or ("--backend", "huggingface") in pairs
+
+
+def _is_plain(program: StartedProgram) -> bool:
+    """
+    Return whether a program is surely none that plans a card's memory.
+    """
+    if program.kind is StartKind.IDLE or program.name in _TOOLS or program.name in _BY_PROGRAM:
+        return True
+    if _of_transformers(program):
+        return True
+    if program.kind is StartKind.CODE:
+        return False
+    text = program.path.lower()
+    return _MAKES_NO_SERVER.search(text) is not None and _RUNS_ENGINE.search(text) is None

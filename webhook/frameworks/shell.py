@@ -1,0 +1,231 @@
+"""
+PURE. The words of a shell's command line, each with the place where it stands in the text.
+
+No shell: nothing is expanded, nothing is run. What a word would become is told only as far as the
+text itself says it, and a text that cannot be followed to its end says so. One pass from left to
+right, without recursion, over a text of bounded length.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+LONGEST_SCRIPT = 64 * 1024
+"""Longer ones are not read: no start command is, and the time to read it is everybody's."""
+
+_BLANKS = re.compile(r"(?:[ \t\r]|\\\n)+")
+_COMMENT = re.compile(r"#[^\n]*")
+_REDIRECTION = re.compile(r"[0-9]*(?:<<<|<<-?|<>|>>|>\||[<>]&?)|&>>?")
+_SEPARATOR = re.compile(r"\n|;;?&?|&&|\|\|?&?|&|[()]")
+_BARE = re.compile(r"[^\s\"'\\$`;&|()<>]+")
+_DOLLAR = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
+_SPECIAL = re.compile(r"[\"'\\`(){}]|\$[({]")
+_ESCAPED = re.compile(r"\\([\"\\$`\n])")
+_EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*[$`]")
+_CLOSING = {"$(": ")", "${": "}", "(": ")", '"': '"', "`": "`"}
+
+
+class Word(NamedTuple):
+    """
+    One word: `text` without its quotes, `start` and `end` in the source.
+
+    `exact` is False where the shell would put something else in its place; `text` then holds the
+    expansion as it is written. `split` marks an expansion outside of quotes, which may become
+    several words.
+    """
+
+    text: str
+    start: int
+    end: int
+    exact: bool = True
+    split: bool = False
+
+
+class Script(NamedTuple):
+    """
+    The simple commands of a text in order, each as its words; redirections and comments left out.
+
+    `clear` is False where the rest of the text could not be followed. `fed` are the positions of
+    commands that read a here-document, whose text is left out as well.
+    """
+
+    commands: list[list[Word]]
+    clear: bool
+    fed: frozenset[int] = frozenset()
+
+
+class _UnclosedError(Exception):
+    """
+    Raised within this module for a quote or bracket without its other half.
+    """
+
+
+def read_script(source: str) -> Script:
+    """
+    Take a text apart into simple commands.
+    """
+    if len(source) > LONGEST_SCRIPT:
+        return Script([], clear=False)
+    reader = _Scanner(source)
+    try:
+        reader.read()
+    except _UnclosedError:
+        return Script(reader.commands, clear=False, fed=frozenset(reader.fed))
+    commands = [words for words in reader.commands if words]
+    return Script(commands, clear=True, fed=frozenset(reader.fed))
+
+
+class _Scanner:
+    """
+    One pass over a text.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.at = 0
+        self.commands: list[list[Word]] = []
+        self.fed: set[int] = set()
+        self._words: list[Word] = []
+        self._documents: list[tuple[str, bool]] = []
+
+    def read(self) -> None:
+        source = self.source
+        while self.at < len(source):
+            for pattern in (_BLANKS, _COMMENT):
+                found = pattern.match(source, self.at)
+                if found is not None:
+                    break
+            else:
+                self._read_token()
+                continue
+            self.at = found.end()
+        self._end_command()
+
+    def _read_token(self) -> None:
+        redirection = _REDIRECTION.match(self.source, self.at)
+        if redirection is not None:
+            self._redirect(redirection)
+            return
+        separator = _SEPARATOR.match(self.source, self.at)
+        if separator is None:
+            self._words.append(self._word())
+            return
+        self.at = separator.end()
+        self._end_command()
+        if separator[0] == "\n":
+            self._skip_documents()
+
+    def _end_command(self) -> None:
+        if self._words:
+            self.commands.append(self._words)
+            self._words = []
+
+    def _redirect(self, operator: re.Match[str]) -> None:
+        """
+        Leave a redirection out with its target; note where a here-document begins.
+        """
+        self.at = operator.end()
+        blanks = _BLANKS.match(self.source, self.at)
+        self.at = blanks.end() if blanks else self.at
+        if self.at >= len(self.source) or _SEPARATOR.match(self.source, self.at):
+            raise _UnclosedError
+        target = self._word()
+        text = operator[0].lstrip("0123456789")
+        if text in ("<<", "<<-"):
+            self._documents.append((target.text, text == "<<-"))
+        if text.startswith("<<"):
+            self.fed.add(len(self.commands))
+
+    def _skip_documents(self) -> None:
+        for ending, indented in self._documents:
+            while True:
+                if self.at >= len(self.source):
+                    raise _UnclosedError
+                end = self.source.find("\n", self.at)
+                end = len(self.source) if end < 0 else end
+                line = self.source[self.at : end]
+                self.at = min(end + 1, len(self.source))
+                if (line.lstrip("\t") if indented else line) == ending:
+                    break
+        self._documents.clear()
+
+    def _word(self) -> Word:
+        """
+        Read one word; there is one at this place.
+        """
+        source, start = self.source, self.at
+        parts: list[str] = []
+        exact, split = True, False
+        while self.at < len(source):
+            bare = _BARE.match(source, self.at)
+            if bare is not None:
+                parts.append(bare[0])
+                self.at = bare.end()
+                continue
+            char = source[self.at]
+            if char == "\\":
+                parts.append(source[self.at + 1 : self.at + 2].strip("\n"))
+                self.at += 2
+            elif char == "'" or source.startswith("$'", self.at):
+                exact = self._single(parts) and exact
+            elif char == '"' or source.startswith('$"', self.at):
+                exact = self._double(parts) and exact
+            elif char in "$`":
+                parts.append(self._expansion())
+                exact, split = False, True
+            else:
+                break
+        return Word("".join(parts), start, min(self.at, len(source)), exact, split)
+
+    def _single(self, parts: list[str]) -> bool:
+        dollar = self.source[self.at] == "$"
+        start = self.at + (2 if dollar else 1)
+        end = self.source.find("'", start)
+        if end < 0:
+            raise _UnclosedError
+        parts.append(self.source[start:end])
+        self.at = end + 1
+        return not (dollar and "\\" in parts[-1])
+
+    def _double(self, parts: list[str]) -> bool:
+        start = self.source.index('"', self.at)
+        self.at = _closed(self.source, start, '"')
+        inside = self.source[start + 1 : self.at - 1]
+        parts.append(_ESCAPED.sub(lambda found: found[1].strip("\n"), inside))
+        return _EXPANDED.search(inside) is None
+
+    def _expansion(self) -> str:
+        start = self.at
+        opening = self.source[start : start + 2]
+        if opening in ("$(", "${") or opening[0] == "`":
+            self.at = _closed(self.source, start, opening if opening in _CLOSING else "`")
+        else:
+            found = _DOLLAR.match(self.source, start)
+            self.at = found.end() if found else start + 1
+        return self.source[start : self.at]
+
+
+def _closed(source: str, start: int, opening: str) -> int:
+    """
+    Return where the other half of a quote or bracket ends, with all that stands within.
+    """
+    waiting = [_CLOSING[opening]]
+    at = start + len(opening)
+    while waiting:
+        found = _SPECIAL.search(source, at)
+        if found is None:
+            raise _UnclosedError
+        at, text, inner = found.end(), found[0], waiting[-1]
+        if text == "\\":
+            at += 1
+        elif text == "'":
+            if inner != '"':
+                at = source.find("'", at) + 1
+                if not at:
+                    raise _UnclosedError
+        elif text == inner:
+            waiting.pop()
+        elif text in ("$(", "${", '"', "`") or (text == "(" and inner == ")"):
+            waiting.append(_CLOSING[text])
+    return at

@@ -107,7 +107,7 @@ DYNAMO_TENSORRT_LLM = Engine(
     (levers.DYNAMO_TENSORRT_LLM.row,),
     word="its share is a part of what the weights leave free; they come on top",
 )
-TRITON_TENSORRT_LLM = Engine("tensorrt-llm")
+TENSORRT_LLM_ELSEWHERE = Engine("tensorrt-llm")  # told in files of its own, as within Triton
 TRITON = Engine("triton", common=_TORCH)
 TRITON_BEFORE_25_03 = Engine("triton", levers.TRITON_TENSORFLOW, common=_TORCH | _TENSORFLOW)
 TF_SERVING = Engine("tf-serving", levers.TF_SERVING, common=_TENSORFLOW, hard=True)
@@ -206,7 +206,7 @@ def read_image(image: str) -> Image:
     version = (int(number[1]), int(number[2]), int(number[3] or 0)) if number else None
     engine = BY_NAME[found.lastgroup.replace("_", "-")]
     if engine is TRITON and ("trtllm" in tag or "trt-llm" in tag):
-        engine = TRITON_TENSORRT_LLM
+        engine = TENSORRT_LLM_ELSEWHERE
     if engine is NIM and _NO_LANGUAGE_MODEL.search(last):
         version = None
     if engine is VLLM and not last.startswith("vllm-openai"):

@@ -156,7 +156,11 @@ class _Work:
         if launch is not None:
             self._meet(launch)
         rows = table_rows(self.text, self.terms, aware=self.aware)
-        for row in rows if launch is None or self.engine is None else (*rows, *own_rows(launch)):
+        for row in (
+            rows
+            if launch is None or self.engine is None
+            else (*rows, *own_rows(launch, told=self.edit is not None))
+        ):
             if row not in grown:
                 self._settle(row, really=really)
         if really:
@@ -243,6 +247,8 @@ class _Work:
             self.edit = edit if really else None
             return True
         if within or (launch.flag is None and launch.carried):
+            if self.terms.args and lever.default is None and launch.obstacle and not launch.flag:
+                self.warnings.append(f"{lever.shown} is not appended: {launch.obstacle}")
             return True
         text = lever.row.write(figures, "")
         sentence = launch.unaware(text, args=self.terms.args)
@@ -259,8 +265,8 @@ class _Work:
                 self.warnings.append(f"{env} {sentence}")
         if self.text.env_from:
             self.warnings.append(ENV_FROM)
-        if self.terms.args and (self.engine is None or self.engine.lever is None):
-            self.warnings.append(NO_SERVER if self.engine is None else _no_flag(self.engine.name))
+        if self.terms.args and self.engine is None:
+            self.warnings.append(NO_SERVER)
 
 
 def _withheld(engine: str) -> str:
@@ -278,7 +284,3 @@ def _by_ssh(figures: ContainerFigures) -> str:
         f"started: mpirun -x {names.PYTORCH_CONF}=per_process_memory_fraction:{share} "
         f"-x {names.XLA_FRACTION}={share}"
     )
-
-
-def _no_flag(engine: str) -> str:
-    return f"{names.ARGS}: {engine} has no memory flag to be told by"

@@ -35,7 +35,7 @@ _HINT = re.compile(
     r"|serving|nim/|ollama|llama|local-?ai|tabby|lmdeploy|comfy|dask|spark|xinference"
     r"|(?<![a-z])(?:ray|tei|sshd)(?![a-z])|huggingfaceserver|inference_api|gpu[-_]memory[-_]"
     r"|mem[-_]fraction|cuda[-_]memory|cache[-_]max[-_]entry|--rmm|reserve[-_]vram|multi-node-serving"
-    r"|run_cluster",
+    r"|run_cluster|entrypoint\.sh (?:driver|executor)",
     re.IGNORECASE,
 )
 _OURS = re.compile(
@@ -128,12 +128,12 @@ class ServerLaunch(NamedTuple):
         lever = self.engine.lever if self.engine is not None else None
         if lever is None:
             return ""
+        if self.void:
+            return f"{self.void} takes the effect from {lever.shown}; remove it"
         flag = self.flag.text if self.flag is not None else ""
         start = f"{lever.shown} {shown(flag)}" if flag else f"{self.runs} without {lever.shown}"
-        if self.void:
-            remedy = f"{self.void} goes past it: remove that"
-        elif args or (self.shell and not flag):
-            why = self.obstacle or "it stands where it cannot be changed"
+        if args or (self.shell and not flag):
+            why = "it comes from a variable" if flag else self.obstacle
             remedy = f"{why}: write {lever.written(f'$({lever.row.env})')} there"
         else:
             remedy = f"write {lever.written(share)} or set {names.ARGS}"
@@ -161,9 +161,11 @@ def read_launch(
     line = " ".join((image, *command, *args))
     wanted = BY_NAME.get(framework)
     if wanted is None:
-        known: Mapping[str, str] = variables() if "$" in line else {}
-        texts = [line, *known, *known.values()] if known else [line]
-        if not any(map(_HINT.search, texts)):
+        # KServe's templates start vLLM in containers that say nothing themselves.
+        silent = not command and not args
+        known: Mapping[str, str] = variables() if "$" in line or silent else {}
+        texts = [line, *known.values()] if known and not silent else [line]
+        if not any(map(_HINT.search, texts)) and not (silent and names.VLLM_ARGS in known):
             return None
     else:
         known = variables()
@@ -248,8 +250,6 @@ def _obstacle(engine: Engine, found: Recognised, *, silent: bool) -> str:
         return "" if lever.bare and silent else "its arguments stand in the image"
     if program.by_shell and not program.reached:
         return "a shell starts the server"
-    if program.args and program.args[0].text.startswith("disaggregated"):
-        return "this verb takes no such flag"
     if lever.beside and not has_flag(lever.beside, found.args):
         return f"it takes {lever.flags[0]} only beside {lever.beside}"
     return ""

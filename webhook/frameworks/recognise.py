@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.frameworks import engines
 from webhook.frameworks.levers import has_flag
 from webhook.frameworks.programs import StartKind
+from webhook.frameworks.tools import TOOLS, is_tool, of_transformers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +81,7 @@ _SCRIPTS = (
     (re.compile(r"(?!.*/(?:tfs|text-generation)/).*inference_api\.py"), _E.VLLM),  # KAITO's
     (re.compile(r".*vllm/entrypoints/.+\.py"), _E.VLLM),
     (re.compile(r".*sglang/(?:srt/|launch_server).*\.py"), _E.SGLANG),
-    (re.compile(r".*launch_triton_server\.py"), _E.TRITON_TENSORRT_LLM),
+    (re.compile(r".*launch_triton_server\.py"), _E.TENSORRT_LLM_ELSEWHERE),
     (re.compile(r"(?:.*/)?(?:multi-node-serving|run_cluster)\.sh"), _E.RAY),
     (re.compile(r"(?i).*comfyui.*/main\.py"), _E.COMFYUI),
 )
@@ -95,35 +96,6 @@ _BY_FLAG = (
     ("--rmm-pool-size", _E.DASK_CUDA),
     ("--reserve-vram", _E.COMFYUI),
 )
-_TOOLS = frozenset(
-    (
-        *(".", ":", "[", "[[", "aiperf", "all_reduce_perf", "apk", "apt", "apt-get", "aria2c"),
-        *("awk", "aws", "az", "basename", "bash-completion", "break", "cat", "cd", "chgrp"),
-        *("chmod", "chown", "clear", "continue", "cp", "curl", "cut", "date", "dcgmi", "dd"),
-        *("declare", "deviceQuery", "df", "dirname", "dmesg", "du", "echo", "exit", "export"),
-        *("false", "ffmpeg", "find", "free", "gcloud", "genai-perf", "git", "gpu-burn"),
-        *("gpu_burn", "grep", "groups", "gsutil", "guidellm", "gunzip", "gzip", "head", "helm"),
-        *("hf", "hostname", "huggingface-cli", "id", "infinity", "install", "ip", "ipcs"),
-        *("jobs", "jq", "jupyter", "jupyterhub-singleuser", "kill", "kubectl", "ldconfig"),
-        *("llama-bench", "llama-imatrix", "llama-perplexity", "llama-quantize", "lm-eval"),
-        *("lm_eval", "ln", "local", "ls", "lsof", "mc", "mkdir", "mkfifo", "modelscope"),
-        *("mount", "mv", "nc", "nccl-tests", "netstat", "ngc", "nginx", "nohup", "nproc"),
-        *("nvbandwidth", "nvcc", "nvidia-smi", "nvtop", "paste", "pause", "perf_analyzer"),
-        *("ping", "pip", "pip3", "pkill", "popd", "printenv", "printf", "ps", "pushd", "pwd"),
-        *("read", "readlink", "realpath", "return", "rm", "rmdir", "rsync", "s3cmd", "s5cmd"),
-        *("sed", "seq", "set", "shift", "sleep", "sort", "source", "stat", "stty", "sync"),
-        *("sysctl", "tail", "tar", "tee", "tensorboard", "test", "top", "touch", "tr", "trap"),
-        *("trtexec", "trtllm-bench", "trtllm-build", "trtllm-eval", "trtllm-prune"),
-        *("trtllm-refit", "true", "tty", "type", "ulimit", "umask", "umount", "unalias"),
-        *("uname", "uniq", "unset", "until", "unzip", "useradd", "wait", "watch", "wc", "wget"),
-        *("which", "whoami", "xargs", "yes", "zip"),
-    )
-)
-_MAKES_NO_SERVER = re.compile(
-    r"bench|convert|quantiz|export|download|upload|eval|test|client|finetun|fine_tun|train|merge"
-    r"|preprocess|prepare|request|load_?gen|locust|warm|health|probe|router|proxy|gateway|frontend"
-)
-_RUNS_ENGINE = re.compile(r"throughput|latency|offline")
 _NAMED = re.compile(r"vllm|sglang|tensorrt_llm|lmdeploy|xinference|text_generation_server")
 _VERBLESS = 2
 
@@ -211,7 +183,7 @@ def _engine(program: StartedProgram, image: Image, *, bare: bool, line: str) -> 
         engine = _by_place(program, image, bare=bare)
     if engine is None and program.name == "main.py" and "comfy" in line.lower():
         engine = _E.COMFYUI
-    if engine is None and program.name not in _TOOLS and program.kind is not StartKind.CODE:
+    if engine is None and program.name not in TOOLS and program.kind is not StartKind.CODE:
         engine = next((item for flag, item in _BY_FLAG if has_flag(flag, program.args)), None)
     return _as_image(engine, program, image)
 
@@ -251,7 +223,7 @@ def _by_place(program: StartedProgram, image: Image, *, bare: bool) -> Engine | 
     if name.startswith("start") and engine is not None and engine.name == "nim":
         return engine
     if bare and engine is not None and not program.by_shell:
-        return None if name in _TOOLS or name in _BY_PROGRAM else engine
+        return None if name in TOOLS or name in _BY_PROGRAM else engine
     return None
 
 
@@ -261,14 +233,16 @@ def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> E
     """
     if engine is None:
         return None
-    if engine is _E.VLLM and _of_transformers(program):
+    if engine is _E.VLLM and of_transformers(program):
         return None
     if engine is _E.TRITON and _speaks_of_tensorrt_llm(program):
-        return _E.TRITON_TENSORRT_LLM
+        return _E.TENSORRT_LLM_ELSEWHERE
+    if engine is _E.TENSORRT_LLM and program.args[:1] and "disaggregated" in program.args[0].text:
+        return _E.TENSORRT_LLM_ELSEWHERE
     same = image.engine is not None and image.engine.name == engine.name
     if engine in (_E.VLLM, _E.TRITON, _E.OLLAMA, _E.NIM) and same:
         return image.engine
-    if engine is _E.TRITON and image.engine is _E.TRITON_TENSORRT_LLM:
+    if engine is _E.TRITON and image.engine is _E.TENSORRT_LLM_ELSEWHERE:
         return image.engine
     return engine
 
@@ -277,24 +251,8 @@ def _speaks_of_tensorrt_llm(program: StartedProgram) -> bool:
     return any("tensorrtllm" in arg.text or "tensorrt_llm" in arg.text for arg in program.args)
 
 
-def _of_transformers(program: StartedProgram) -> bool:
-    """
-    Return whether KServe's server is told to leave vLLM out.
-    """
-    texts = [arg.text for arg in program.words]
-    pairs = zip(texts, [*texts[1:], ""], strict=True)
-    return "--backend=huggingface" in texts or ("--backend", "huggingface") in pairs
-
-
 def _is_plain(program: StartedProgram) -> bool:
     """
     Return whether a program is surely none that plans a card's memory.
     """
-    if program.kind is StartKind.IDLE or program.name in _TOOLS or program.name in _BY_PROGRAM:
-        return True
-    if _of_transformers(program):
-        return True
-    if program.kind is StartKind.CODE:
-        return False
-    text = program.path.lower()
-    return _MAKES_NO_SERVER.search(text) is not None and _RUNS_ENGINE.search(text) is None
+    return is_known(program.name) or is_tool(program)

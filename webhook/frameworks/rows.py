@@ -87,15 +87,19 @@ def _heeded(launch: ServerLaunch, env: str, terms: PodTerms) -> bool:
     return terms.hook and engine.hooked and env in _HOOKED
 
 
-def own_rows(launch: ServerLaunch) -> Iterator[FrameworkRow | FixedRow]:
+def own_rows(launch: ServerLaunch, *, told: bool) -> Iterator[FrameworkRow | FixedRow]:
     """
-    Yield the rows of a known program's own variables, and of the one that its flag reads.
+    Yield the rows of a known program's own variables, and of the one that its flag reads, or could.
     """
     engine = launch.engine
-    if engine is not None:
-        yield from engine.rows
-        if engine.lever is not None and engine.lever.row not in engine.rows:
-            yield engine.lever.row
+    if engine is None:
+        return
+    yield from engine.rows
+    lever = engine.lever
+    if lever is None or lever.row in engine.rows:
+        return
+    if lever.appends or told or lever.row.env in launch.refers:
+        yield lever.row
 
 
 def _xla_rows(text: ContainerText) -> Iterator[FrameworkRow | FixedRow]:

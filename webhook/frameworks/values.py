@@ -11,11 +11,10 @@ from gpufence import names
 from gpufence.errors import shown
 from gpufence.plan import Done
 from gpufence.quantity import write_mebibytes
-from webhook.frameworks.table import FixedRow
+from webhook.frameworks.table import FixedRow, FrameworkRow
 
 if TYPE_CHECKING:
     from webhook.frameworks.figures import CardFigures, ContainerFigures
-    from webhook.frameworks.table import FrameworkRow
 
 
 class Value(NamedTuple):
@@ -73,6 +72,8 @@ def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str
         other = names.XLA_NEW_FRACTION if row.env == names.XLA_FRACTION else names.XLA_FRACTION
         return f"{summary} beside {other} sends JAX to the CPU; only {other} counts"
     what = "is above the share" if value.readable else "is no cap"
+    if isinstance(row, FrameworkRow) and row.left_free and value.readable:
+        what = "leaves too little free"
     return f"{summary} {what}; {value.text} counts{_basis(figures)}"
 
 

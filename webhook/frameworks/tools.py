@@ -1,0 +1,66 @@
+"""
+PURE. Programs that surely plan no card's memory, though they run in images of those that do.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.frameworks.programs import StartKind
+
+if TYPE_CHECKING:
+    from webhook.frameworks.programs import StartedProgram
+
+TOOLS = frozenset(
+    (
+        *(".", ":", "[", "[[", "aiperf", "all_reduce_perf", "apk", "apt", "apt-get", "aria2c"),
+        *("awk", "aws", "az", "basename", "bash-completion", "break", "cat", "cd", "chgrp"),
+        *("chmod", "chown", "clear", "continue", "cp", "curl", "cut", "date", "dcgmi", "dd"),
+        *("declare", "deviceQuery", "df", "dirname", "dmesg", "du", "echo", "exit", "export"),
+        *("false", "ffmpeg", "find", "free", "gcloud", "genai-perf", "git", "gpu-burn"),
+        *("gpu_burn", "grep", "groups", "gsutil", "guidellm", "gunzip", "gzip", "head", "helm"),
+        *("hf", "hostname", "huggingface-cli", "id", "infinity", "install", "ip", "ipcs"),
+        *("jobs", "jq", "jupyter", "jupyterhub-singleuser", "kill", "kubectl", "ldconfig"),
+        *("llama-bench", "llama-imatrix", "llama-perplexity", "llama-quantize", "lm-eval"),
+        *("lm_eval", "ln", "local", "ls", "lsof", "mc", "mkdir", "mkfifo", "modelscope"),
+        *("mount", "mv", "nc", "nccl-tests", "netstat", "ngc", "nginx", "nohup", "nproc"),
+        *("nvbandwidth", "nvcc", "nvidia-smi", "nvtop", "paste", "pause", "perf_analyzer"),
+        *("ping", "pip", "pip3", "pkill", "popd", "printenv", "printf", "ps", "pushd", "pwd"),
+        *("read", "readlink", "realpath", "return", "rm", "rmdir", "rsync", "s3cmd", "s5cmd"),
+        *("sed", "seq", "set", "shift", "sleep", "sort", "source", "stat", "stty", "sync"),
+        *("sysctl", "tail", "tar", "tee", "tensorboard", "test", "top", "touch", "tr", "trap"),
+        *("trtexec", "trtllm-bench", "trtllm-build", "trtllm-eval", "trtllm-prune"),
+        *("trtllm-refit", "true", "tty", "type", "ulimit", "umask", "umount", "unalias"),
+        *("uname", "uniq", "unset", "until", "unzip", "useradd", "wait", "watch", "wc", "wget"),
+        *("which", "whoami", "xargs", "yes", "zip"),
+    )
+)
+_MAKES_NO_SERVER = re.compile(
+    r"bench|convert|quantiz|export|download|upload|eval|test|client|finetun|fine_tun|train|merge"
+    r"|preprocess|prepare|request|load_?gen|locust|warm|health|probe|router|proxy|gateway|frontend"
+)
+_RUNS_ENGINE = re.compile(r"throughput|latency|offline")
+
+
+def of_transformers(program: StartedProgram) -> bool:
+    """
+    Return whether KServe's server is told to leave vLLM out.
+    """
+    texts = [arg.text for arg in program.words]
+    pairs = zip(texts, [*texts[1:], ""], strict=True)
+    return "--backend=huggingface" in texts or ("--backend", "huggingface") in pairs
+
+
+def is_tool(program: StartedProgram) -> bool:
+    """
+    Return whether a program is surely none that plans a card's memory.
+    """
+    if program.kind is StartKind.IDLE or program.name in TOOLS:
+        return True
+    if of_transformers(program):
+        return True
+    if program.kind is StartKind.CODE:
+        return False
+    text = program.path.lower()
+    return _MAKES_NO_SERVER.search(text) is not None and _RUNS_ENGINE.search(text) is None

@@ -152,7 +152,9 @@ def _title(name: str, verb: str, container: ContainerPlan) -> str:
     limit = allowed(container.limit_bytes, none="unknown")
     cap = f", {verb} {allowed(container.cap_bytes)}" if container.cap_bytes is not None else ""
     each = counted(container.processes, "process", "processes")
-    return f"container {name}: limit {limit}{cap}, {each} per card, headroom {container.headroom}"
+    runs = f" runs {container.runs}" if container.runs else ""
+    head = f"container {name}{runs}: limit {limit}{cap}"
+    return f"{head}, {each} per card, headroom {container.headroom}"
 
 
 def _settings(
@@ -211,6 +213,8 @@ def _rule(figures: ShareFigures, headroom: Headroom) -> str:
         rest = allowed(limit * (10 - FACTOR_TENTHS) // 10)
         room = f"max({allowed(contexts)}, min({rest}, {allowed(AUTO_HEADROOM)}))"
         return f"(L - max(n C, min(0.3 L, 1536Mi))) / n = ({allowed(limit)} - {room}) / {count}"
+    if max(limit - contexts, 0) // count == figures.allowance_bytes:
+        return f"(L - n C) / n = {allowed(limit - contexts)} / {count}"
     return "(by a rule this plugin does not know)"
 
 

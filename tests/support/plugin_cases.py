@@ -183,7 +183,8 @@ def _with_env(*entries: Mapping[str, object]) -> dict[str, object]:
 
 def _hostile() -> list[str]:
     event = AgentEvent("2026-01-02T03:04:05Z", names.LIMIT_EXCEEDED, 3, "held \x1b[2J too much")
-    pod = seen_pod(annotations={names.MEMORY: "1Gi", names.FRAMEWORK: "\x1b]0;title\x07\u202e"})
+    odd = {names.MEMORY: "1Gi", names.FRAMEWORK: "\x1b]0;title\x07\u202e"}
+    pod = seen_pod(mode=Mode.CAP, annotations=odd)
     return explanation(PodStory(pod, None, None, "you may not", (event,)), TERMINAL)
 
 

@@ -72,6 +72,9 @@ class Basis(IntEnum):
     SERVER = 3  # all of the limit but the contexts, for servers that plan with the rest
 
 
+_COMMON = (Basis.PLAIN, Basis.TENSORFLOW, Basis.SHARE)
+
+
 class CardFigures(NamedTuple):
     """
     L, C, T and A of one card, the first four as the plan has them.
@@ -107,8 +110,8 @@ class Smallest(NamedTuple):
     """
     The figures that lead to the smallest fraction of a card and to the smallest amount.
 
-    `rest` leads to the largest amount to be left free. They may be of different cards. None where
-    no card, or no limit, is known.
+    `rest` leads to the largest amount to be left free, which only servers ask for. They may be of
+    different cards. None where no card, or no limit, is known.
     """
 
     fraction: CardFigures | None
@@ -132,20 +135,24 @@ class ContainerFigures(NamedTuple):
     """
 
     limit_bytes: int | None
-    by_basis: tuple[Smallest, Smallest, Smallest, Smallest]
+    by_basis: tuple[Smallest, ...]
     too_small: TooSmall | None
 
 
-def container_figures(cards: tuple[LimitOnCard, ...], terms: PodTerms) -> ContainerFigures:
+def container_figures(
+    cards: tuple[LimitOnCard, ...], terms: PodTerms, *, servers: bool = False
+) -> ContainerFigures:
     """
-    Work out the figures of one container from its limit on each card it might meet.
+    Work out the figures of one container from its limit on each card it might meet; with those
+    that only `servers` ask for, which few containers are.
     """
-    plain, tensorflow, share, server = (
-        [figures for card in cards if (figures := _on_card(card, terms, basis))] for basis in Basis
+    plain, *others = (
+        [figures for card in cards if (figures := _on_card(card, terms, basis))]
+        for basis in (Basis if servers else _COMMON)
     )
     return ContainerFigures(
         limit_bytes=min((item.limit_bytes for item in plain), default=None),
-        by_basis=(_smallest(plain), _smallest(tensorflow), _smallest(share), _smallest(server)),
+        by_basis=tuple([_smallest(each, servers=servers) for each in (plain, *others)]),
         too_small=_too_small(plain, terms),
     )
 
@@ -174,12 +181,12 @@ def _on_card(card: LimitOnCard, terms: PodTerms, basis: Basis) -> CardFigures | 
     return CardFigures(limit, reserve, size, may.bytes, fraction, may)
 
 
-def _smallest(figures: list[CardFigures]) -> Smallest:
+def _smallest(figures: list[CardFigures], *, servers: bool) -> Smallest:
     placed = [item for item in figures if item.card_bytes is not None]
     return Smallest(
         fraction=min(placed, key=_order, default=None),
         amount=min(figures, key=lambda item: item.allowance_bytes, default=None),
-        rest=max(placed, key=lambda item: item.rest_bytes, default=None),
+        rest=max(placed, key=lambda item: item.rest_bytes, default=None) if servers else None,
     )
 
 

@@ -72,8 +72,11 @@ def inject(
     """
     Work out one container's settings; `first_slot` is the first number that is free.
     """
+    if text.launch is not None:
+        figures = container_figures(cards, terms, servers=True)
+        return _injection(text, figures, terms, first_slot)
     own = own_settings(cards, terms, first_slot)
-    if text.variables or text.launch is not None or text.env_from or terms.args:
+    if text.variables or text.env_from or terms.args:
         return _injection(text, own.figures, terms, first_slot)
     return own.injection
 

@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from webhook.frameworks.programs import StartedPrograms
 
 _HINT = re.compile(
-    r"vllm|sglang|tgi|text.generation|text-embeddings|tensorrt|trt-?llm|triton|tensorflow_model"
+    r"vllm|sglang|tgi|text[.-]generation|text-embeddings|tensorrt|trt-?llm|triton|tensorflow_model"
     r"|serving|nim/|ollama|llama|local-?ai|tabby|lmdeploy|comfy|dask|spark|xinference"
-    r"|(?<![a-z])(?:ray|tei|sshd)(?![a-z])|huggingfaceserver|inference_api|gpu[-_]memory[-_]"
+    r"|ray(?![a-z])|tei(?![a-z])|sshd|huggingfaceserver|inference_api|gpu[-_]memory[-_]"
     r"|mem[-_]fraction|cuda[-_]memory|cache[-_]max[-_]entry|--rmm|reserve[-_]vram|multi-node-serving"
-    r"|run_cluster|entrypoint\.sh (?:driver|executor)",
-    re.IGNORECASE,
+    r"|run_cluster|entrypoint\.sh (?:driver|executor)"
 )
+"""What any program that is known betrays itself by, so that most containers need no closer look."""
+
 _OURS = re.compile(
     rf"\$(?:\((?P<kubelet>{names.SETTING_PREFIX}\w+|{names.TGI_FRACTION}|{names.DYNAMO_FRACTION}"
     rf"|{names.LLAMA_FIT})\)|\{{?(?P<shell>{names.SETTING_PREFIX}\w+)\}}?)"
@@ -165,7 +166,9 @@ def read_launch(
         silent = not command and not args
         known: Mapping[str, str] = variables() if "$" in line or silent else {}
         texts = [line, *known.values()] if known and not silent else [line]
-        if not any(map(_HINT.search, texts)) and not (silent and names.VLLM_ARGS in known):
+        if not any(_HINT.search(text.lower()) for text in texts) and not (
+            silent and names.VLLM_ARGS in known
+        ):
             return None
     else:
         known = variables()

@@ -84,9 +84,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="FILE",
-        help="manifest with pods, or controllers of pods; - is standard input; repeatable",
+        help="manifest of whatever holds pods, or a folder; - is standard input; repeatable",
     )
     parser.add_argument("--card", metavar="MEMORY", help="memory of the card, such as 15360Mi")
+    parser.add_argument(
+        "--gpushare-unit", choices=("GiB", "MiB"), help="what aliyun.com/gpu-mem counts there"
+    )
     parser.add_argument("--compute-capability", metavar="MAJOR.MINOR", help="such as 7.5")
     parser.add_argument(
         "--mode", choices=MODES, default="cap", help="the namespace's (default cap)"

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
-from gpufence.quantity import GIB
+from gpufence.names import GPUSHARE_UNIT
+from gpufence.quantity import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -177,12 +178,15 @@ def amount_of(container: Container, resource: str, units: int, unit_bytes: int) 
     """
     if units * unit_bytes <= LARGEST_CARD:
         return Amount(units * unit_bytes)
+    remedy = "write the plain number of units, without a suffix"
+    if unit_bytes == GIB and units * MIB <= LARGEST_CARD:
+        remedy = f"write GiB, or where nodes count MiB set {GPUSHARE_UNIT}=MiB for the webhook"
     raise InvalidError(
         Problem(
             f"{container.field}.resources.limits[{resource}]",
             str(container.gpu[resource]),
             f"is {units} units of {unit_bytes} bytes, more than any card holds",
-            "write the plain number of units, without a suffix",
+            remedy,
         )
     )
 

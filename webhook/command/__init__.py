@@ -22,7 +22,7 @@ from gpufence.errors import InvalidError, Problem
 from gpufence.mode import read_mode
 from gpufence.quantity import read_bytes
 from gpufence.settings import read_settings
-from webhook.command.documents import pods_in, read_documents, with_pod
+from webhook.command.documents import pods_in, read_documents
 from webhook.command.result import explain, result_for
 from webhook.fleet import Fleet
 from webhook.settings import PodSettings
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from webhook.command.result import Result
     from webhook.policy import WebhookPolicy
 
+_MANIFESTS = (".yaml", ".yml", ".json")
 _HOOK = importlib.resources.files("webhook.python") / "sitecustomize.py"
 
 
@@ -49,6 +50,8 @@ def show_rewrite(
         InvalidError: the call or a manifest cannot be read.
 
     """
+    if arguments.gpushare_unit is not None:
+        environ = {**environ, names.GPUSHARE_UNIT: arguments.gpushare_unit}
     policy = _policy(arguments, environ, _HOOK.read_text(encoding="utf-8"))
     mode = read_mode(arguments.mode, "--mode")
     namespace = _namespace(arguments)
@@ -56,7 +59,7 @@ def show_rewrite(
     documents: list[Document] = []
     results: list[Result] = []
     for source in arguments.filename:
-        read = read_documents(_text(source, stdin), source)
+        read = _documents(source, stdin)
         documents += read
         for found in pods_in(read, source):
             with _named(found):
@@ -75,6 +78,20 @@ def _named(found: PodManifest) -> Iterator[None]:
     except InvalidError as error:
         field = f"{found.where}: {found.title} {error.problem.field}"
         raise InvalidError(error.problem._replace(field=field)) from error
+
+
+def _documents(source: str, stdin: TextIO) -> list[Document]:
+    """
+    Read one file, or every manifest of a folder as kubectl does.
+    """
+    if source != "-" and Path(source).is_dir():
+        files = sorted(path for path in Path(source).iterdir() if path.suffix in _MANIFESTS)
+        return [
+            document
+            for path in files
+            for document in read_documents(_text(str(path), stdin), str(path), lenient=True)
+        ]
+    return read_documents(_text(source, stdin), source)
 
 
 def _text(source: str, stdin: TextIO) -> str:
@@ -97,7 +114,7 @@ def _rendered(results: list[Result], documents: list[Document], form: str, mode:
         return "\n".join(explain(result, mode) for result in results)
     if form == "yaml":
         for result in results:
-            with_pod(result.found, result.pod)
+            result.found.template.put_back(result.pod)
         manifests = [document.manifest for document in documents]
         return yaml.safe_dump_all(manifests, sort_keys=False, width=1000)
     if form == "patch":

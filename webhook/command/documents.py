@@ -1,24 +1,23 @@
 """
-The pods inside of manifests: alone, in templates of controllers, in lists, in many documents.
+The pods inside of manifests: alone, in lists, in many documents, and in whatever holds a pod's
+template, by its shape.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
 from gpufence.errors import InvalidError, Problem
-from gpufence.shape import Object, as_object
+from gpufence.shape import as_object
+from webhook.command.templates import Key, Manifest, PodTemplate, template_at, templates_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Manifest = dict[str, Any]
-
-_TEMPLATES = {
-    "Pod": (),
+_TEMPLATES: dict[str, tuple[str, ...]] = {
     "PodTemplate": ("template",),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
     **dict.fromkeys(
@@ -29,6 +28,9 @@ _TEMPLATES = {
         ("spec", "template"),
     ),
 }
+"""Where Kubernetes' own controllers must have one; a Volcano Job has its kind from them, too."""
+
+_VOLCANO = "batch.volcano.sh/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +46,37 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class PodManifest:
     """
-    One pod as it would be created; `path` is where it stands in the object that holds it.
+    One pod as it would be created, and the template it comes from.
     """
 
     where: str
     kind: str
     name: str
     namespace: str
-    pod: Manifest
-    owner: Manifest
-    path: tuple[str, ...]
+    template: PodTemplate
+    several: bool = False
+
+    @property
+    def pod(self) -> Manifest:
+        return self.template.pod
+
+    @property
+    def path(self) -> str:
+        """
+        Where the template stands in its object; empty for a pod itself.
+        """
+        return _shown(self.template.path)
 
     @property
     def title(self) -> str:
-        return f"{self.kind.lower()}/{self.name or '(generated name)'}"
+        title = f"{self.kind.lower()}/{self.name or '(generated name)'}"
+        return f"{title} {self.path}" if self.several else title
 
 
-def read_documents(text: str, source: str) -> list[Document]:
+def read_documents(text: str, source: str, *, lenient: bool = False) -> list[Document]:
     """
-    Read every object of a YAML or JSON text, those in lists included.
+    Read every object of a YAML or JSON text, those in lists included; `lenient` passes over what is
+    no object of Kubernetes, as there is in folders.
     """
     try:
         documents = list(yaml.safe_load_all(text))
@@ -76,10 +90,10 @@ def read_documents(text: str, source: str) -> list[Document]:
     found = [
         item
         for number, document in enumerate(documents, start=1)
-        if document is not None
+        if document is not None and not (lenient and not _is_object(document))
         for item in _flat(document, f"{source}, document {number}")
     ]
-    if not found:
+    if not found and not lenient:
         raise InvalidError(Problem(source, "", "holds no object", "give it a manifest"))
     return found
 
@@ -91,25 +105,13 @@ def pods_in(documents: list[Document], source: str) -> list[PodManifest]:
     found = [pod for document in documents for pod in _pods(document)]
     if not found:
         kinds = ", ".join(sorted({str(item.manifest.get("kind", "")) for item in documents}))
-        known = ", ".join(_TEMPLATES)
-        remedy = f"give it one of {known}, or a List of them"
+        remedy = "give it a Pod, or anything that holds the template of one"
         raise InvalidError(Problem(source, kinds, "holds no pod", remedy))
     return found
 
 
-def with_pod(found: PodManifest, pod: Manifest) -> None:
-    """
-    Put a rewritten pod back to where it was found.
-    """
-    if not found.path:
-        found.owner.clear()
-        found.owner.update(pod)
-        return
-    target = found.owner
-    for key in found.path[:-1]:
-        target = target[key]
-    template = target[found.path[-1]]
-    template["metadata"], template["spec"] = pod["metadata"], pod["spec"]
+def _is_object(document: object) -> bool:
+    return isinstance(document, dict) and bool(document.get("kind"))
 
 
 def _flat(document: object, source: str) -> Iterator[Document]:
@@ -127,38 +129,32 @@ def _flat(document: object, source: str) -> Iterator[Document]:
 def _pods(document: Document) -> Iterator[PodManifest]:
     manifest = document.manifest
     kind = str(manifest["kind"])
-    path = _TEMPLATES.get(kind)
-    if path is None:
-        return
     metadata = as_object(manifest.get("metadata"), f"{document.where}: {kind} metadata")
-    template: Any = manifest
-    for key in path:
-        template = template.get(key) if isinstance(template, dict) else None
-    if not isinstance(template, dict):
-        raise InvalidError(
-            Problem(f"{document.where}: {kind}", "", f"has no {'.'.join(path)}", "add it")
+    found = list(_templates(document, kind))
+    for template in found:
+        yield PodManifest(
+            where=document.where,
+            kind=kind,
+            name=str(metadata.get("name") or metadata.get("generateName") or ""),
+            namespace=str(metadata.get("namespace") or "default"),
+            template=template,
+            several=len(found) > 1 or (kind != "Pod" and kind not in _TEMPLATES),
         )
-    pod = template if not path else _from_template(template, metadata)
-    yield PodManifest(
-        where=document.where,
-        kind=kind,
-        name=str(metadata.get("name") or metadata.get("generateName") or ""),
-        namespace=str(metadata.get("namespace") or "default"),
-        pod=pod,
-        owner=manifest,
-        path=path,
-    )
 
 
-def _from_template(template: Manifest, owner: Object) -> Manifest:
-    """
-    Make the pod a controller would make, in the shape the API server hands to a webhook.
-    """
-    metadata = {**(template.get("metadata") or {})}
-    metadata.setdefault("generateName", f"{owner.get('name', 'pod')}-")
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": template.get("spec") or {},
-    }
+def _templates(document: Document, kind: str) -> Iterator[PodTemplate]:
+    manifest = document.manifest
+    path = _TEMPLATES.get(kind)
+    if path is None or str(manifest.get("apiVersion", "")).startswith(_VOLCANO):
+        yield from templates_in(manifest)
+        return
+    template = template_at(manifest, path)
+    if template is None:
+        problem = Problem(f"{document.where}: {kind}", "", f"has no {'.'.join(path)}", "add it")
+        raise InvalidError(problem)
+    yield template
+
+
+def _shown(path: tuple[Key, ...]) -> str:
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+    return text.removeprefix(".")

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
+from gpufence.annotations import read_pod_options
 from gpufence.plan import write_plan
+from gpufence.pods import read_pod
 from gpufence.quantity import write_mebibytes
 from gpufence.shape import as_object, objects
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
+from webhook.rewrite.containers import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpufence.mode import Mode
     from gpufence.plan import ContainerPlan, Setting
-    from webhook.command.documents import Manifest, PodManifest
+    from webhook.command.documents import PodManifest
+    from webhook.command.templates import Manifest
     from webhook.fleet import Fleet
     from webhook.operations import Operation
     from webhook.policy import WebhookPolicy
@@ -54,9 +58,31 @@ class Result:
         The values that each container would see on that card, by container and variable.
         """
         annotations = (self.pod.get("metadata") or {}).get("annotations") or {}
-        spec = self.pod.get("spec") or {}
-        containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-        return {item["name"]: _resolved(item, annotations) for item in containers}
+        return {item["name"]: _resolved(item, annotations) for item in _all_containers(self.pod)}
+
+    @property
+    def runs(self) -> dict[str, dict[str, object]]:
+        """
+        What each container runs, and the settings which that is known to read.
+        """
+        pod = read_pod(self.found.pod)
+        options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
+        found: dict[str, dict[str, object]] = {}
+        for item in _all_containers(self.found.pod):
+            launch = read_start(item, options, self.found.pod)
+            engine = launch.engine if launch is not None else None
+            found[str(item["name"])] = {
+                "runs": engine.name if engine is not None else None,
+                "reads": list(engine.reads) if engine is not None else [],
+            }
+        return found
+
+    def _plan(self, said: Rewrite) -> dict[str, Any]:
+        plan: dict[str, Any] = json.loads(write_plan(said.plan))
+        runs = self.runs
+        for name, container in plan["containers"].items():
+            container.update(runs[name])
+        return plan
 
     def as_json(self) -> dict[str, Any]:
         outcome = self.outcome
@@ -64,7 +90,9 @@ class Result:
         return {
             "kind": self.found.kind,
             "name": self.found.name,
-            "plan": json.loads(write_plan(rewritten.plan)) if rewritten else None,
+            "path": self.found.path,
+            "containers": self.runs,
+            "plan": self._plan(rewritten) if rewritten else None,
             "summary": rewritten.summary if rewritten else None,
             "operations": self.operations,
             "warnings": [] if isinstance(outcome, Refusal) else list(outcome.warnings),
@@ -91,6 +119,11 @@ def result_for(
     if isinstance(outcome, Rewrite):
         pod = jsonpatch.apply_patch(pod, _plain(outcome.operations))
     return Result(found, outcome, pod)
+
+
+def _all_containers(pod: Manifest) -> list[Manifest]:
+    spec = pod.get("spec") or {}
+    return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
 def _copied(item: Any) -> Any:  # noqa: ANN401 - JSON, level by level
@@ -149,7 +182,8 @@ def _lines(result: Result) -> Iterator[str]:
 def _containers(result: Result, outcome: Rewrite) -> Iterator[str]:
     environment = result.environment
     for name, plan in outcome.plan.containers.items():
-        yield f"  container {name}: {_figures(plan)}"
+        runs = f" runs {plan.runs}" if plan.runs else ""
+        yield f"  container {name}{runs}: {_figures(plan)}"
         rows = [_row(item, environment.get(name, {})) for item in plan.settings]
         width = max((len(row[0]) for row in rows), default=0)
         known = max((len(row[1]) for row in rows), default=0)

@@ -28,6 +28,7 @@ from webhook.rewrite.annotations import (
     values_of,
     without_amounts,
 )
+from webhook.rewrite.containers import only_requested
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
 from webhook.rewrite.patch import change_container, schedule
@@ -112,8 +113,10 @@ def rewrite(
     if "windows" in (system, read.node_selector.get(names.OS)):
         return _left_alone(pod, mode, _WINDOWS)
     admitted, inputs = _inputs(read, mode, namespace, fleet, policy)
-    if not isinstance(inputs.limits, PodLimits) and not may_be_ours(read):
-        return _left_alone(pod, mode, _NO_GPU)
+    if not isinstance(inputs.limits, PodLimits):
+        word = only_requested(spec)
+        if word or not may_be_ours(read):
+            return _left_alone(pod, mode, word or _NO_GPU)
     decision = decide(inputs, pod, policy.hook_source)
     if mode is Mode.EVICT and decision.hard and not _by_namespace(inputs, pod, namespace, policy):
         return _refusal(*decision.hard)

@@ -13,6 +13,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gpufence import names
+from gpufence.dialects import GPU_RESOURCES, PREFIXES
 from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
@@ -164,6 +165,25 @@ def _read(item: Object, path: Path, options: PodOptions, earlier: _EarlierPass) 
         env: _variable(env, entries[at[-1]], name, earlier) for env, at in positions.items()
     }
     return GpuContainer(ContainerText(name, variables, launch, env_from), item, path, positions)
+
+
+def only_requested(spec: Object) -> str:
+    """
+    Return what to say where a container asks for GPUs in its requests alone, which the API server
+    refuses; empty where none does.
+    """
+    for field in ("initContainers", "containers"):
+        for item in objects(spec.get(field), f"spec.{field}"):
+            resources = as_object(item.get("resources"), "resources")
+            limits = as_object(resources.get("limits"), "limits")
+            for key in as_object(resources.get("requests"), "requests"):
+                if (key in GPU_RESOURCES or key.startswith(PREFIXES)) and key not in limits:
+                    name = as_text(item.get("name"), "name")
+                    return (
+                        f"{name} asks for {key} in its requests only, which Kubernetes refuses: "
+                        "write it in its limits as well"
+                    )
+    return ""
 
 
 def read_start(item: Object, options: PodOptions, pod: Object) -> ServerLaunch | None:

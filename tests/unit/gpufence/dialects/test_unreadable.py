@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpufence import names
 from gpufence.dialects import Undeclared, Units
 from tests.support.builders import container, gpushare, pod
 from tests.unit.gpufence.dialects.declared import said, unreadable
@@ -129,11 +130,18 @@ def test_a_mistake_is_named(raw: dict[str, Any], units: Units, sentence: str) ->
                 pod(gpushare(units=text)),
                 (
                     f'spec.containers[0].resources.limits[aliyun.com/gpu-mem]: "{text}" is {units} '
-                    "units of 1073741824 bytes, more than any card holds; "
-                    "write the plain number of units, without a suffix"
+                    f"units of 1073741824 bytes, more than any card holds; {remedy}"
                 ),
             )
-            for text, units in (("10G", 10**10), ("4097", 4097), ("9e18", 9 * 10**18))
+            for text, units, remedy in (
+                ("10G", 10**10, "write the plain number of units, without a suffix"),
+                ("9e18", 9 * 10**18, "write the plain number of units, without a suffix"),
+                (
+                    "4097",
+                    4097,
+                    f"write GiB, or where nodes count MiB set {names.GPUSHARE_UNIT}=MiB for the webhook",
+                ),
+            )
         ),
     ],
 )

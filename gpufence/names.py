@@ -56,6 +56,7 @@ SIMULATED: Final = "gpufence.io/simulated"  # label of nodes whose cards the sim
 # How sharing systems declare memory
 GPUSHARE_MEMORY: Final = "aliyun.com/gpu-mem"  # units of GiB or MiB, the node decides
 GPUSHARE_COUNT: Final = "aliyun.com/gpu-count"  # on nodes: cards that share gpu-mem
+GPUSHARE_CORES: Final = "aliyun.com/gpu-core.percentage"  # ACK's cGPU: cores, and memory isolated
 VOLCANO_MEMORY: Final = "volcano.sh/gpu-memory"  # MiB times the device plugin's factor
 VOLCANO_NUMBER: Final = "volcano.sh/gpu-number"  # whole cards
 VOLCANO_VGPU_MEMORY: Final = "volcano.sh/vgpu-memory"  # MiB times factor for each vGPU
@@ -70,6 +71,9 @@ KAI_MEMORY: Final = "gpu-memory"  # pod annotation: MiB on each card
 KAI_FRACTION: Final = "gpu-fraction"  # pod annotation: share of each card
 KAI_DEVICES: Final = "gpu-fraction-num-devices"  # pod annotation: how many cards
 KAI_CONTAINER: Final = "gpu-fraction-container-name"  # pod annotation: who; default the first
+KAI_ISOLATE: Final = "kai-resource-isolator.io/inject"  # pod annotation: "false" leaves it out
+KAI_ISOLATOR: Final = "kai-resource-isolator"  # how the volumes of KAI's isolator begin
+CUDA_LIMIT: Final = "CUDA_DEVICE_MEMORY_LIMIT"  # variable: what HAMi's library, KAI's too, holds to
 
 # Modules of gpufence.dialects, in the order in which their declarations are read and listed
 DIALECTS: Final = (
@@ -137,6 +141,8 @@ GFD_COMPUTE_MINOR: Final = "nvidia.com/gpu.compute.minor"  # compute capability
 GFD_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares advertised for each card
 GFD_SHARING: Final = "nvidia.com/gpu.sharing-strategy"  # none, mps or time-slicing
 GFD_MIG_MEMORY: Final = "nvidia.com/mig-{profile}.memory"  # MiB of one slice, mixed strategy
+ACK_SCHEDULE: Final = "ack.node.gpu.schedule"  # cgpu and core_mem: cGPU shows limits as the card
+ACK_CGPU: Final = "cgpu"  # the same, older: "true"
 GKE_SHARING: Final = "cloud.google.com/gke-gpu-sharing-strategy"  # time-sharing or mps
 GKE_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"  # shares of each card
 

@@ -93,7 +93,7 @@ def units_of(
         gpushare_bytes=_gpushare_bytes(stated, figures, cards, defaults),
         volcano_factor=factor or volcano.factor_of(figures, cards) or defaults.volcano_factor,
         clients=clients or defaults.clients,
-        driver_caps=strategy == "mps",
+        driver_caps=strategy == "mps" or gpushare.is_isolating(labels),
     )
 
 

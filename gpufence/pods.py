@@ -8,6 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.dialects import GPU_RESOURCES, PREFIXES
+from gpufence.names import (
+    CUDA_LIMIT,
+    KAI_FRACTION,
+    KAI_ISOLATE,
+    KAI_ISOLATOR,
+    KAI_MEMORY,
+)
 from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
@@ -16,6 +23,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     T = TypeVar("T", int, Fraction)
+
+
+KAI_KEYS = frozenset((KAI_MEMORY, KAI_FRACTION))
 
 
 class ContainerKind(StrEnum):
@@ -50,6 +60,9 @@ class Pod(NamedTuple):
     Its phases are the sets of containers that run together: each init container with the sidecars
     that were started before it, and last the pod's life. Nobody lists them, since that takes the
     square of the number of containers: `phase_sums` and `smallest_of_phases` do the sums.
+
+    `isolated` pods see their limit as the card's memory, by the isolator that KAI may have put into
+    them.
     """
 
     annotations: Mapping[str, str]
@@ -58,6 +71,7 @@ class Pod(NamedTuple):
     node_selector: Mapping[str, str]
     affinity: Object
     has_resource_claims: bool
+    isolated: bool = False
 
 
 def read_pod(pod: Object) -> Pod:
@@ -69,13 +83,32 @@ def read_pod(pod: Object) -> Pod:
     affinity = spec.get("affinity")
     if affinity is not None:
         affinity = as_object(affinity, "spec.affinity").get("nodeAffinity")
+    annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
     return Pod(
-        annotations=as_texts(metadata.get("annotations"), "metadata.annotations"),
+        annotations=annotations,
         containers=_read_containers(spec),
         node_name=as_text(spec.get("nodeName"), "spec.nodeName"),
         node_selector=as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
         affinity=as_object(affinity, "spec.affinity.nodeAffinity"),
         has_resource_claims=bool(as_list(spec.get("resourceClaims"), "spec.resourceClaims")),
+        isolated=not KAI_KEYS.isdisjoint(annotations) and _is_isolated(spec, annotations),
+    )
+
+
+def _is_isolated(spec: Object, annotations: Mapping[str, str]) -> bool:
+    """
+    Return whether KAI's isolator is in a pod, or will be.
+    """
+    wish = annotations.get(KAI_ISOLATE)
+    if wish is not None:
+        return wish != "false"
+    volumes = objects(spec.get("volumes"), "spec.volumes")
+    if any(as_text(item.get("name"), "name").startswith(KAI_ISOLATOR) for item in volumes):
+        return True
+    return any(
+        entry.get("name") == CUDA_LIMIT
+        for item in objects(spec.get("containers"), "spec.containers")
+        for entry in objects(item.get("env"), "env")
     )
 
 

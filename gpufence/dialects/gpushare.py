@@ -1,5 +1,5 @@
 """
-Aliyun gpushare: `aliyun.com/gpu-mem`, in units that only the node can tell.
+Aliyun gpushare: `aliyun.com/gpu-mem`, in units that only the node can tell; ACK's cGPU isolates it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from gpufence.dialects.spec import (
 )
 from gpufence.errors import Problem
 from gpufence.names import (
+    ACK_CGPU,
+    ACK_SCHEDULE,
     GPUSHARE_BOOKKEEPING,
     GPUSHARE_CARD_INDEX,
+    GPUSHARE_CORES,
     GPUSHARE_COUNT,
     GPUSHARE_MEMORY,
 )
@@ -32,10 +35,15 @@ if TYPE_CHECKING:
     from gpufence.dialects.spec import GpuRequest, Units
     from gpufence.pods import Container, Pod
 
+_ISOLATING = ("cgpu", "core_mem")
 
-def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
+
+def read(pod: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared | None:
     unit = units.gpushare_bytes
     asking = [item for item in requests if GPUSHARE_MEMORY in item.counts]
+    if not asking:
+        return None
+    cores = any(GPUSHARE_CORES in item.counts for item in requests)
     if unit is None:
         raise UnknownUnitError(
             Problem(
@@ -54,8 +62,17 @@ def read(_: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared:
         claims=tuple(claims),
         basis=f"units of {write_bytes(unit)}{'' if unit == GIB else ' (MiB node)'}",
         sum=Sum.REGULAR,
+        library_caps=cores or units.driver_caps or is_isolating(pod.node_selector),
         notes=tuple(_notes([container for container, _ in asking])),
     )
+
+
+def is_isolating(labels: Mapping[str, str]) -> bool:
+    """
+    Return whether ACK's cGPU isolates memory there, by a node's labels or a pod's selector: it
+    shows each container its limit as the card's memory.
+    """
+    return labels.get(ACK_SCHEDULE) in _ISOLATING or labels.get(ACK_CGPU) == "true"
 
 
 def unit_of(figures: Mapping[str, int], cards: tuple[Card, ...]) -> str | None:
@@ -98,7 +115,7 @@ SPEC = DialectSpec(
     system="Aliyun gpushare",
     unit="GiB or MiB: told from the node's allocatable and NVML",
     read=read,
-    resources=(GPUSHARE_MEMORY,),
+    resources=(GPUSHARE_MEMORY, GPUSHARE_CORES),
     bookkeeping=GPUSHARE_BOOKKEEPING,
     card_key=GPUSHARE_CARD_INDEX,
     node_figures=(GPUSHARE_COUNT,),

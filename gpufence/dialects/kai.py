@@ -1,5 +1,6 @@
 """
-KAI: the pod annotations `gpu-memory` (bare MiB) or `gpu-fraction`, for one container.
+KAI: the pod annotations `gpu-memory` (bare MiB) or `gpu-fraction`, for one container; its isolator
+shows that container its share as the card's memory.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def read(pod: Pod, _: Sequence[GpuRequest], __: Units) -> Declared | None:
         )
     amount = _memory(memory) if memory is not None else _fraction(fraction or "")
     basis = "MiB on each card" if memory is not None else "a share of each card"
-    return Declared(SPEC.name, (Claim(_container(pod), amount, _devices(pod)),), basis)
+    claim = Claim(_container(pod), amount, _devices(pod))
+    return Declared(SPEC.name, (claim,), basis, library_caps=pod.isolated)
 
 
 def _memory(text: str) -> Amount:

@@ -116,7 +116,7 @@ def rewrite(
     if not isinstance(inputs.limits, PodLimits):
         word = only_requested(spec)
         if word or not may_be_ours(read):
-            return _left_alone(pod, mode, word or _NO_GPU)
+            return _left_alone(pod, mode, word or _NO_GPU, (word,) if word else ())
     decision = decide(inputs, pod, policy.hook_source)
     if mode is Mode.EVICT and decision.hard and not _by_namespace(inputs, pod, namespace, policy):
         return _refusal(*decision.hard)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from gpufence import names
 from gpufence.dialects import Undeclared, Units
 from tests.support.builders import container, gpushare, pod
 from tests.unit.gpufence.dialects.declared import said, unreadable
@@ -21,6 +20,9 @@ KAI_MEMORY = (
 
 def kai(**annotations: str) -> dict[str, Any]:
     return pod(annotations={key.replace("_", "-"): text for key, text in annotations.items()})
+
+
+OTHER_UNIT = "write GiB, or where nodes count MiB set GPUFENCE_GPUSHARE_UNIT=MiB for the webhook"
 
 
 @pytest.mark.parametrize(
@@ -136,11 +138,7 @@ def test_a_mistake_is_named(raw: dict[str, Any], units: Units, sentence: str) ->
             for text, units, remedy in (
                 ("10G", 10**10, "write the plain number of units, without a suffix"),
                 ("9e18", 9 * 10**18, "write the plain number of units, without a suffix"),
-                (
-                    "4097",
-                    4097,
-                    f"write GiB, or where nodes count MiB set {names.GPUSHARE_UNIT}=MiB for the webhook",
-                ),
+                ("4097", 4097, OTHER_UNIT),
             )
         ),
     ],

@@ -185,16 +185,16 @@ def _launch(
 ) -> ServerLaunch | None:
     picture = read_image(image)
     long = len(line) > 2 * LONGEST_SCRIPT or len(command) + len(args) > _MOST_ITEMS
-    bare = not command
+    bare, silent = not command, not command and not args
     readable = {key: text for key, text in variables.items() if key not in VARIABLES}
     items = [] if long else read_items(command, args, readable)
     programs = read_programs(items, readable, is_known)
     if long:
         programs = programs._replace(clear=False)
-    found = recognise(programs, picture, bare=bare, line=line)
+    found = recognise(programs, picture, bare=bare, silent=silent, line=line)
     if wanted is not None:
         found = _by_word(wanted, found, programs, picture)
-    engine = _carrying(found.engine, line, variables, silent=bare and not args)
+    engine = _carrying(found.engine, line, variables, silent=silent)
     if engine is None:
         return ServerLaunch(None, possible=found.possible) if found.possible else None
     lever = engine.lever
@@ -203,7 +203,7 @@ def _launch(
     return ServerLaunch(
         engine,
         flag=told(lever, given) if lever is not None else None,
-        obstacle=_obstacle(engine, found, silent=bare and not args),
+        obstacle=_obstacle(engine, found, silent=silent),
         shell=found.program is not None and found.program.by_shell and not found.program.reached,
         possible=found.possible,
         refers=frozenset(_REFERRED.findall(text)),

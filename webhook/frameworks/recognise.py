@@ -119,10 +119,12 @@ def is_known(name: str) -> bool:
     return name in _BY_PROGRAM
 
 
-def recognise(programs: StartedPrograms, image: Image, *, bare: bool, line: str) -> Recognised:
+def recognise(
+    programs: StartedPrograms, image: Image, *, bare: bool, silent: bool, line: str
+) -> Recognised:
     """
-    Recognise what a container runs; `bare` where it has no command of its own, `line` is all of its
-    text, by which a script may betray what it starts.
+    Recognise what a container runs; `bare` where it has no command of its own, `silent` where it
+    has no arguments either. `line` is all of its text, by which a script may betray what it starts.
     """
     found = [_engine(program, image, bare=bare, line=line) for program in programs.found]
     for wanted in (_is_server, lambda engine: engine is not None):
@@ -133,7 +135,7 @@ def recognise(programs: StartedPrograms, image: Image, *, bare: bool, line: str)
                     program.args if own or program.kind is not StartKind.PROGRAM else program.words
                 )
                 return Recognised(engine, program, args, _hidden(engine, image))
-    if not programs.found and programs.clear:
+    if silent:
         return Recognised(image.engine)
     unclear = [item for item in programs.found if not _is_plain(item)]
     if programs.clear and not unclear:

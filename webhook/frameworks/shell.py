@@ -210,22 +210,25 @@ def _closed(source: str, start: int, opening: str) -> int:
     """
     Return where the other half of a quote or bracket ends, with all that stands within.
     """
-    waiting = [_CLOSING[opening]]
+    waiting = [(_CLOSING[opening], opening == '"')]
     at = start + len(opening)
     while waiting:
         found = _SPECIAL.search(source, at)
         if found is None:
             raise _UnclosedError
-        at, text, inner = found.end(), found[0], waiting[-1]
+        at, text = found.end(), found[0]
+        inner, quoted = waiting[-1]
         if text == "\\":
             at += 1
         elif text == "'":
-            if inner != '"':
+            if not quoted:
                 at = source.find("'", at) + 1
                 if not at:
                     raise _UnclosedError
         elif text == inner:
             waiting.pop()
-        elif text in ("$(", "${", '"', "`") or (text == "(" and inner == ")"):
-            waiting.append(_CLOSING[text])
+        elif text in ("$(", "`") or (text == "(" and inner == ")"):
+            waiting.append((_CLOSING[text], False))
+        elif text in ("${", '"'):
+            waiting.append((_CLOSING[text], quoted or text == '"'))
     return at

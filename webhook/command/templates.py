@@ -7,7 +7,6 @@ KServe are known to add is added here, and left out again where a template is pu
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -63,9 +62,8 @@ class PodTemplate:
         """
         spec = pod["spec"]
         container = spec["containers"][0] if spec.get("containers") else {}
-        for name, value in self.added.items():
-            if container.get(name) == value:
-                del container[name]
+        for name in [name for name, value in self.added.items() if container.get(name) == value]:
+            del container[name]
         if self.form is Form.POD:
             self.owner.clear()
             self.owner.update(pod)
@@ -80,10 +78,11 @@ class PodTemplate:
         place = target if self.form is Form.SPEC else self._component()
         if annotations:
             place["annotations"] = annotations
-        target.update(container if self.form is Form.MODEL else spec)
-        rest = {key: spec[key] for key in spec if key != "containers"}
-        if self.form is Form.MODEL:
-            place.update(rest)
+        if self.form is Form.SPEC:
+            target.update(spec)
+            return
+        target.update(container)
+        place.update({key: spec[key] for key in spec if key != "containers"})
 
     def _component(self) -> Manifest:
         target: Any = self.owner
@@ -220,7 +219,7 @@ def _pod(owner: Manifest, metadata: Manifest, spec: Manifest) -> Manifest:
     metadata = {key: value for key, value in metadata.items() if value}
     metadata.setdefault("generateName", f"{name}-")
     fields = {key: value for key, value in spec.items() if key not in _NOT_OF_PODS}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copy.copy(fields)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": fields}
 
 
 _INNER = frozenset(("metadata", "containers", "initContainers", "volumes", "ephemeralContainers"))

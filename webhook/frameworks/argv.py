@@ -58,9 +58,9 @@ class Arg(NamedTuple):
         head = self.text[:length]
         if self.inner is not None and self.written[:length] == head:
             return self.inner._replace(start=self.inner.start + length)
-        if self.place is not None and self.raw[:length] == head:
-            return self.place._replace(start=self.place.start + length)
-        return None
+        if self.place is None or self.raw[:length] != head:
+            return None
+        return self.place._replace(start=self.place.start + length)
 
 
 def read_items(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
@@ -18,6 +19,7 @@ from webhook.frameworks.values import allowed, lowered, value_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.frameworks.engines import Engine
     from webhook.frameworks.figures import ContainerFigures, LimitOnCard, PodTerms, TooSmall
     from webhook.frameworks.launch import Edit, ServerLaunch
     from webhook.frameworks.levers import Lever
@@ -159,11 +161,9 @@ class _Work:
         if launch is not None:
             self._meet(launch)
         rows = table_rows(self.text, self.terms, aware=self.aware)
-        for row in (
-            rows
-            if launch is None or self.engine is None
-            else (*rows, *own_rows(launch, told=self.edit is not None))
-        ):
+        if launch is not None and self.engine is not None:
+            rows = chain(rows, own_rows(self.engine, launch, told=self.edit is not None))
+        for row in rows:
             if row not in grown:
                 self._settle(row, really=really)
         if really:
@@ -230,13 +230,13 @@ class _Work:
         if engine is None:
             return
         lever = engine.lever
-        self.aware = lever is None or self._is_told(launch, lever)
+        self.aware = lever is None or self._is_told(launch, engine, lever)
         if engine.word and (engine.name != "ray" or self.terms.processes == 1):
             self.warnings.append(f"{engine.name}: {engine.word}")
         if engine.name == "sshd":
             self.warnings.append(_by_ssh(self.figures))
 
-    def _is_told(self, launch: ServerLaunch, lever: Lever) -> bool:
+    def _is_told(self, launch: ServerLaunch, engine: Engine, lever: Lever) -> bool:
         really = self.terms.injecting is Injecting.SET
         figures = allowed(lever.row, self.figures)
         if figures is None:
@@ -244,8 +244,8 @@ class _Work:
                 self.warnings.append(NO_ARGUMENT)
             return launch.told_by_us
         share = figures.ratio if lever.row.of_card else Fraction(figures.allowance_bytes)
-        within = launch.within(share, figures.card_bytes)
-        edit = launch.edit() if self.terms.args else None
+        within = launch.within(lever, share, figures.card_bytes)
+        edit = launch.edit(lever) if self.terms.args else None
         if edit is not None and (not within or launch.flag is None):
             self.edit = edit if really else None
             return True
@@ -254,7 +254,7 @@ class _Work:
                 self.warnings.append(f"{lever.shown} is not appended: {launch.obstacle}")
             return True
         text = lever.row.write(figures, "")
-        sentence = launch.unaware(text, args=self.terms.args)
+        sentence = launch.unaware(engine, lever, text, args=self.terms.args)
         if launch.shell and launch.flag is None:
             self.refusal = sentence
         else:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.frameworks.argv import Place
     from webhook.frameworks.engines import Engine, Image
-    from webhook.frameworks.levers import Told
+    from webhook.frameworks.levers import Lever, Told
     from webhook.frameworks.programs import StartedPrograms
 
 _HINT = re.compile(
@@ -83,23 +83,16 @@ class ServerLaunch(NamedTuple):
         return any(row.form == "arguments" for row in rows)
 
     @property
-    def runs(self) -> str:
-        return self.engine.name if self.engine is not None else ""
-
-    @property
     def told_by_us(self) -> bool:
         """
         Return whether the flag's value is a variable of ours, and so right on every card.
         """
         return self.flag is not None and _is_ours(self.flag.text, shell=self.shell)
 
-    def within(self, share: Fraction, card_bytes: int | None) -> bool:
+    def within(self, lever: Lever, share: Fraction, card_bytes: int | None) -> bool:
         """
         Return whether the server is told to stay within its share, or does so by itself.
         """
-        lever = self.engine.lever if self.engine is not None else None
-        if lever is None:
-            return True
         if self.void:
             return False
         if self.told_by_us:
@@ -109,12 +102,11 @@ class ServerLaunch(NamedTuple):
         asked = lever.row.read(self.flag.text, card_bytes)
         return asked is not None and 0 < asked <= share
 
-    def edit(self) -> Edit | None:
+    def edit(self, lever: Lever) -> Edit | None:
         """
         Return how the server can be told by an argument; None where it cannot.
         """
-        lever = self.engine.lever if self.engine is not None else None
-        if lever is None or self.void:
+        if self.void:
             return None
         if self.flag is not None:
             if self.flag.place is None:
@@ -122,19 +114,16 @@ class ServerLaunch(NamedTuple):
             return Edit(f"$({lever.row.env})", self.flag.place)
         return Edit(lever.argument) if lever.appends and not self.obstacle else None
 
-    def unaware(self, share: str, *, args: bool) -> str:
+    def unaware(self, engine: Engine, lever: Lever, share: str, *, args: bool) -> str:
         """
         Return the sentence for a server that does not know its share: how it can learn of it.
         """
-        lever = self.engine.lever if self.engine is not None else None
-        if lever is None:
-            return ""
         if self.void:
             return f"{self.void} takes the effect from {lever.shown}; remove it"
         flag = self.flag.text if self.flag is not None else ""
-        start = f"{lever.shown} {shown(flag)}" if flag else f"{self.runs} without {lever.shown}"
+        start = f"{lever.shown} {shown(flag)}" if flag else f"{engine.name} without {lever.shown}"
         if args or (self.shell and not flag):
-            why = "it comes from a variable" if flag else self.obstacle
+            why = "it cannot be changed where it stands" if flag else self.obstacle
             remedy = f"{why}: write {lever.written(f'$({lever.row.env})')} there"
         else:
             remedy = f"write {lever.written(share)} or set {names.ARGS}"

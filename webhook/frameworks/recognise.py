@@ -130,10 +130,7 @@ def recognise(
     for wanted in (_is_server, lambda engine: engine is not None):
         for engine, program in zip(found, programs.found, strict=True):
             if engine is not None and wanted(engine):
-                own = not bare or program.by_shell or is_known(program.name)
-                args = (
-                    program.args if own or program.kind is not StartKind.PROGRAM else program.words
-                )
+                args = program.words if _of_image(program, bare=bare) else program.args
                 return Recognised(engine, program, args, _hidden(engine, image))
     if silent:
         return Recognised(image.engine)

@@ -21,6 +21,7 @@ from webhook.frameworks.table import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.frameworks.engines import Engine
     from webhook.frameworks.figures import PodTerms
     from webhook.frameworks.launch import ServerLaunch
 
@@ -87,13 +88,12 @@ def _heeded(launch: ServerLaunch, env: str, terms: PodTerms) -> bool:
     return terms.hook and engine.hooked and env in _HOOKED
 
 
-def own_rows(launch: ServerLaunch, *, told: bool) -> Iterator[FrameworkRow | FixedRow]:
+def own_rows(
+    engine: Engine, launch: ServerLaunch, *, told: bool
+) -> Iterator[FrameworkRow | FixedRow]:
     """
     Yield the rows of a known program's own variables, and of the one that its flag reads, or could.
     """
-    engine = launch.engine
-    if engine is None:
-        return
     yield from engine.rows
     lever = engine.lever
     if lever is None or lever.row in engine.rows:

@@ -22,7 +22,7 @@ def runs(*command: str, image: str = "x/vllm-like", **known: str) -> str | None:
     Return what a command runs; None where it is nothing known.
     """
     launch = read_launch(image, command, (), "", lambda: known)
-    return launch.runs or None if launch is not None else None
+    return launch.engine.name if launch is not None and launch.engine is not None else None
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,45 @@ def test_a_model_of_kserve_runs_what_its_format_says() -> None:
     assert "gpufence.io/plan" in after["annotations"]
 
 
+def test_a_models_runtime_says_what_it_runs() -> None:
+    """
+    A model that names its runtime runs what that is called after, and one that runs nothing known
+    says so.
+    """
+    limits = {"limits": {"nvidia.com/gpu": "1"}}
+    named = {"modelFormat": {"name": "vLLM"}, "runtime": "vllm-cuda-runtime", "resources": limits}
+    old = {"resources": limits}
+    said = [
+        told(of("InferenceService", predictor={key: model}))[0]["containers"]
+        for key, model in (("model", named), ("triton", old))
+    ]
+
+    assert ["vllm", "triton"] == [item["kserve-container"]["runs"] for item in said]
+
+
+def test_a_container_without_a_name_gets_one_for_the_while() -> None:
+    """
+    A template whose controller names its container comes back without that name.
+    """
+    spec = template()["spec"]
+    del spec["containers"][0]["name"]
+    before = of("ServingRuntime", **spec)
+    after = printed(before)
+
+    assert "6144Mi" == told(before)[0]["plan"]["limit"]
+    assert "name" not in after["spec"]["containers"][0]
+    assert "gpufence.io/plan" in after["spec"]["annotations"]
+
+
+def test_a_template_without_gpu_comes_back_as_it_was() -> None:
+    """
+    What needs nothing is printed as it was read.
+    """
+    before = of("ServingRuntime", containers=[{"name": "main", "image": "app:1"}])
+
+    assert before == printed(before)
+
+
 def test_annotations_of_an_inference_service_reach_its_pods() -> None:
     """
     What stands on an InferenceService counts for the pods that KServe makes of it.

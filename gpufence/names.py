@@ -29,7 +29,7 @@ MEMORY_OF_CONTAINER: Final = "gpufence.io/memory."  # + container: that containe
 PROCESSES_PER_CARD: Final = "gpufence.io/processes-per-card"  # who share one part on one card
 HEADROOM: Final = "gpufence.io/headroom"  # how much of the limit the framework may use
 PYTHON_HOOK: Final = "gpufence.io/python-hook"  # mount the start-up hook for TensorFlow, old torch
-ARGS: Final = "gpufence.io/args"  # lower the server's own memory flag where it stands, or append it
+ARGS: Final = "gpufence.io/args"  # lower or append the server's own memory flag
 GROWTH: Final = "gpufence.io/growth"  # in observe: grow on demand, so that the need can be measured
 INJECT: Final = (
     "gpufence.io/inject"  # "disabled" leaves containers alone, still measured and fenced

@@ -35,7 +35,7 @@ _HINT = re.compile(
     r"|serving|nim/|ollama|llama|local-?ai|tabby|lmdeploy|comfy|dask|spark|xinference"
     r"|ray(?![a-z])|tei(?![a-z])|sshd|huggingfaceserver|inference_api|gpu[-_]memory[-_]"
     r"|mem[-_]fraction|cuda[-_]memory|cache[-_]max[-_]entry|--rmm|reserve[-_]vram|multi-node-serving"
-    r"|run_cluster|entrypoint\.sh (?:driver|executor)"
+    r"|ray_init|run_cluster|entrypoint\.sh (?:driver|executor)"
 )
 """What any program that is known betrays itself by, so that most containers need no closer look."""
 

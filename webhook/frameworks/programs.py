@@ -121,8 +121,8 @@ class _Follower:
             if _SHELL.fullmatch(name):
                 self._shell(words, by_shell=by_shell, reached=reached, depth=depth)
                 return
-            if name == "eval":
-                self._scripts(words[1:], (), reached=reached, depth=depth)
+            if name in ("eval", "su"):
+                self._scripts(_script_of(name, words), (), reached=reached, depth=depth)
                 return
             if _PYTHON.fullmatch(name):
                 inner = self._python(words, by_shell=by_shell, reached=reached)
@@ -263,3 +263,13 @@ class _Follower:
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+def _script_of(name: str, words: Sequence[Arg]) -> Sequence[Arg]:
+    """
+    Return the text that `eval` runs, or `su` for somebody else.
+    """
+    if name == "eval":
+        return words[1:]
+    at = next((place for place, word in enumerate(words) if word.text == "-c"), len(words))
+    return words[at + 1 : at + 2]

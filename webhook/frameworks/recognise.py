@@ -39,6 +39,7 @@ _BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
     "rpc-server": (_E.LLAMA_CPP_PYTHON, ()),
     "local-ai": (_E.LLAMA_CPP, ()),
     "tabby": (_E.LLAMA_CPP, ("serve",)),
+    "tabby-cuda": (_E.LLAMA_CPP, ("serve",)),
     "lmdeploy": (_E.LMDEPLOY, ("serve api_server", "serve gradio", "chat")),
     "comfy": (_E.COMFYUI, ("launch",)),
     "comfyui": (_E.COMFYUI, ()),
@@ -59,8 +60,8 @@ _BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
 """StartedPrograms by name, with the verbs with which they are servers; none for any."""
 
 _MODULES = (
-    (re.compile(r"vllm\.entrypoints\.cli(?:\.main)?"), "vllm"),
-    (re.compile(r"vllm\.entrypoints\..+|dynamo\.vllm(?:\..+)?"), _E.VLLM),
+    (re.compile(r"vllm|vllm\.entrypoints\.cli(?:\.main)?"), "vllm"),
+    (re.compile(r"vllm\.entrypoints\..+|dynamo\.vllm(?:\..+)?|vllm_tgis_adapter"), _E.VLLM),
     (re.compile(r"huggingfaceserver(?:\..+)?"), _E.VLLM),
     (re.compile(r"fastchat\.serve\.vllm_worker|aphrodite\.endpoints\..+"), _E.VLLM),
     (re.compile(r"sglang\.launch_server|sglang\.srt\..+|dynamo\.sglang(?:\..+)?"), _E.SGLANG),
@@ -82,7 +83,7 @@ _SCRIPTS = (
     (re.compile(r".*vllm/entrypoints/.+\.py"), _E.VLLM),
     (re.compile(r".*sglang/(?:srt/|launch_server).*\.py"), _E.SGLANG),
     (re.compile(r".*launch_triton_server\.py"), _E.TENSORRT_LLM_ELSEWHERE),
-    (re.compile(r"(?:.*/)?(?:multi-node-serving|run_cluster)\.sh"), _E.RAY),
+    (re.compile(r"(?:.*/)?(?:multi-node-serving|ray_init|run_cluster)\.sh"), _E.RAY),
     (re.compile(r"(?i).*comfyui.*/main\.py"), _E.COMFYUI),
 )
 _BY_FLAG = (

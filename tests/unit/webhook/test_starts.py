@@ -45,6 +45,9 @@ def runs(*command: str, image: str = "x/vllm-like", **known: str) -> str | None:
         ("mpirun", "-n", "1", "bash", "-c", "vllm serve m"),
         ("sh", "-c", "if true; then vllm serve m; fi"),
         ("$(PROGRAM)", "serve", "m"),
+        ("su", "user", "-c", "vllm serve m"),
+        ("sh", "-c", "conda activate env && ${BIN:-vllm} serve m"),
+        ("python3", "-m", "vllm_tgis_adapter"),
         ("python3", "/usr/lib/python3/vllm/entrypoints/openai/api_server.py"),
     ],
 )
@@ -68,6 +71,8 @@ def test_what_a_wrapper_starts_is_found(command: tuple[str, ...]) -> None:
         ("sh", "-c", "A=vllm"),
         ("sh", "-c", "declare -x A; export B=$(date)"),
         ("trap",),
+        ("su", "user"),
+        ("sh", "-c", "conda activate vllm && sleep infinity"),
     ],
 )
 def test_what_starts_nothing_runs_nothing(command: tuple[str, ...]) -> None:

@@ -35,6 +35,16 @@ class Headroom(StrEnum):
     AUTO = "auto"  # the same, but never more than 1.5 GiB unless the contexts need it
 
 
+class HookCarrier(StrEnum):
+    """
+    How the start-up hook gets into an interpreter.
+    """
+
+    NONE = "disabled"
+    SITE = "enabled"  # a line in the site folders that images have: hides nothing
+    PATH = "pythonpath"  # in front of PYTHONPATH, and of what only the image says there
+
+
 class PodOptions(NamedTuple):
     """
     What a pod's annotations ask for.
@@ -46,7 +56,7 @@ class PodOptions(NamedTuple):
     memory_of: Mapping[str, int] = MappingProxyType({})
     processes: int = 1
     headroom: Headroom = Headroom.FACTOR
-    python_hook: bool = False
+    python_hook: HookCarrier = HookCarrier.NONE
     args: bool = False
     growth: bool = False
     inject: bool = True
@@ -238,6 +248,10 @@ def _headroom(text: str, field: str) -> Headroom:
     return Headroom(_choice(text, field, tuple(Headroom)))
 
 
+def _carrier(text: str, field: str) -> HookCarrier:
+    return HookCarrier(_choice(text, field, tuple(HookCarrier)) if text else HookCarrier.NONE)
+
+
 def _enabled(text: str, field: str) -> bool:
     return bool(text) and _choice(text, field, _SWITCH) == "enabled"
 
@@ -268,7 +282,7 @@ _POD_OPTIONS = (
     _Option(names.MEMORY, "memory_bytes", _own_memory),
     _Option(names.PROCESSES_PER_CARD, "processes", _processes),
     _Option(names.HEADROOM, "headroom", _headroom),
-    _Option(names.PYTHON_HOOK, "python_hook", _enabled),
+    _Option(names.PYTHON_HOOK, "python_hook", _carrier),
     _Option(names.ARGS, "args", _enabled),
     _Option(names.GROWTH, "growth", _enabled),
     _Option(names.INJECT, "inject", _not_disabled),

@@ -50,6 +50,7 @@ INJECTED_OPTED_OUT: Final = "opted-out"  # the pod asked for no settings
 SUMMARY: Final = "gpufence.io/summary"  # one line a person can read
 WARNINGS: Final = "gpufence.io/warnings"  # what the creator of the pod was warned about
 SITECUSTOMIZE: Final = "gpufence.io/sitecustomize"  # the start-up hook's source
+SITE_LINE: Final = "gpufence.io/site-line"  # the line by which site folders start that source
 CARDS: Final = "gpufence.io/cards"  # on a Node, by its own agent: the cards it really has
 SIMULATED: Final = "gpufence.io/simulated"  # label of nodes whose cards the simulator plays
 
@@ -104,7 +105,7 @@ USER_KEYS: Final = (
     INJECT,
     FRAMEWORK,
 )
-WRITTEN_KEYS: Final = (PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE)
+WRITTEN_KEYS: Final = (PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE, SITE_LINE)
 
 # Bookkeeping of schedulers on pods; forged at create, it makes them count wrong
 GPUSHARE_BOOKKEEPING: Final = (
@@ -150,6 +151,7 @@ GKE_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"  # shares
 HOOK_VOLUME: Final = "gpufence-python"  # a downwardAPI volume of the annotation below
 HOOK_FOLDER: Final = "/gpufence"  # holds nothing but the hook, since Python looks into all of it
 HOOK_FILE: Final = "sitecustomize.py"  # the name Python imports by itself
+HOOK_SITE_FILE: Final = "gpufence.pth"  # what site folders are read for
 
 # Keys of Kubernetes itself
 OS: Final = "kubernetes.io/os"  # node label: windows has none of our variables

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TOOLS = frozenset(
     (
+        *("conda", "mamba", "micromamba", "uv", "poetry"),
         *(".", ":", "[", "[[", "aiperf", "all_reduce_perf", "apk", "apt", "apt-get", "aria2c"),
         *("awk", "aws", "az", "basename", "bash-completion", "break", "cat", "cd", "chgrp"),
         *("chmod", "chown", "clear", "continue", "cp", "curl", "cut", "date", "dcgmi", "dd"),

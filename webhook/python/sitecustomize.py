@@ -1,12 +1,13 @@
 """
 Hold TensorFlow, and PyTorch before 2.10, to the share of the card that gpufence gave the container.
 
-No environment variable caps these, so this one file is mounted into the container and put first on
-PYTHONPATH: Python runs it at every start. It imports no framework; a finder waits for the modules
-that matter and changes them once they are loaded. Shares are read from GPUFENCE_MEMORY_FRACTION and
-GPUFENCE_TF_FRACTION when needed; without a readable one nothing changes. A program may always ask
-for less. Whatever goes wrong in here stays in here, silently. The interpreter is the user's, so the
-syntax is that of 2.7 and 3.6 alike; before 3.6 only the sitecustomize that this one hides is run.
+No environment variable caps these, so this one file is mounted into the container, and Python runs
+it at every start, for a line in a site folder or because it stands first on PYTHONPATH. It imports
+no framework; a finder waits for the modules that matter and changes them once they are loaded.
+Shares are read from GPUFENCE_MEMORY_FRACTION and GPUFENCE_TF_FRACTION when needed; without a
+readable one nothing changes. A program may always ask for less. Whatever goes wrong in here stays
+in here, silently. The interpreter is the user's, so the syntax is that of 2.7 and 3.6 alike; before
+3.6 only the sitecustomize that this one hides is run.
 """
 
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202, ANN204 - Python 2.7 knows no annotations
@@ -292,5 +293,7 @@ def start_before_3_6():
     imp.load_module(NAME, *found)  # type: ignore[arg-type]  # imp's stubs contradict each other
 
 
+if __name__ == "gpufence_site" and sys.version_info >= (3, 6):
+    attempt(install)  # by a line in a site folder: nothing is hidden there
 if __name__ == NAME:
     (start if sys.version_info >= (3, 6) else start_before_3_6)()

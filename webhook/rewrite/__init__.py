@@ -32,7 +32,7 @@ from webhook.rewrite.containers import only_requested
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
 from webhook.rewrite.patch import change_container, schedule
-from webhook.rewrite.python_hook import HookMount, mount_hook
+from webhook.rewrite.python_hook import HookMount, hook_texts, mount_hook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -240,7 +240,7 @@ def _changed(
     for item in decision.containers:
         change_container(patch, item.container, item.injection)
         if isinstance(item.hook, HookMount):
-            mount_hook(patch, item.container)
+            mount_hook(patch, item.container, item.hook.carrier)
     if inputs.mode is not Mode.OBSERVE:
         schedule(patch, policy, inputs)
     return patch
@@ -248,7 +248,7 @@ def _changed(
 
 def _hook_source(decision: PodDecision) -> dict[str, str]:
     """
-    Return the annotation that the hook is mounted from, where any container mounts it.
+    Return the annotations that the hook is mounted from, where any container mounts it.
     """
     mounts = [item.hook for item in decision.containers if isinstance(item.hook, HookMount)]
-    return {names.SITECUSTOMIZE: mounts[0].source} if mounts else {}
+    return hook_texts(mounts[0]) if mounts else {}

@@ -98,7 +98,8 @@ def _containers(inputs: PlanInputs, manifest: Object, hook_source: str) -> list[
     for container in containers:
         injection = inject(container.text, inputs.limits_of(container.text.name), terms, slot)
         slot = injection.next_slot
-        hook = plan_hook(manifest, container, hook_source) if hooked else None
+        carrier = inputs.options.python_hook
+        hook = plan_hook(manifest, container, hook_source, carrier) if hooked else None
         decided.append(ContainerDecision(container, injection, hook))
     return decided
 

@@ -7,7 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.annotations import NamespaceOptions, read_namespace_options, read_pod_options
+from gpufence.annotations import (
+    HookCarrier,
+    NamespaceOptions,
+    read_namespace_options,
+    read_pod_options,
+)
 from gpufence.candidates import usable_cards
 from gpufence.dialects import Declared, Undeclared, Unreadable, read_declaration
 from gpufence.limits import Limits, limits_on
@@ -121,7 +126,7 @@ def read_inputs(
             fenced=isinstance(limits, PodLimits) and limits.fenced,
             bound=node is not None,
             args=options.args,
-            hook=options.python_hook,
+            hook=options.python_hook is not HookCarrier.NONE,
             processes=options.processes,
             headroom=options.headroom,
             reserve_override=reserve_override,

@@ -1,8 +1,11 @@
 """
 PURE. Mounting the start-up hook: its source travels in an annotation, so that it needs no image.
 
-A downwardAPI volume shows the annotation as a file; mounted by subPath, it cannot change under a
-running pod. The folder is put in front of PYTHONPATH, and Python imports the file by its name.
+A downwardAPI volume shows annotations as files; mounted by subPath, they cannot change under a
+running pod. An interpreter comes by the source in one of two ways. By a `.pth` file with one line,
+mounted into the site folders of the layouts that images have: that needs no variable and hides
+nothing, and a folder that is not there costs an empty one. Or, as a named choice, by its folder in
+front of PYTHONPATH, which hides a PYTHONPATH of the image's own.
 """
 
 from __future__ import annotations
@@ -10,23 +13,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gpufence import names
+from gpufence.annotations import HookCarrier
 from gpufence.shape import as_object, as_text, objects
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpufence.shape import Object
     from webhook.operations import Patch
     from webhook.rewrite.containers import GpuContainer
 
 MOUNT_PATH = f"{names.HOOK_FOLDER}/{names.HOOK_FILE}"
-VOLUME = {
-    "name": names.HOOK_VOLUME,
-    "downwardAPI": {
-        "items": [
-            {
-                "path": names.HOOK_FILE,
-                "fieldRef": {"fieldPath": f"metadata.annotations['{names.SITECUSTOMIZE}']"},
-            }
-        ]
+SITE_LINE = (
+    f"import os; p = {MOUNT_PATH!r}; f = os.path.exists(p) and os.open(p, 0); "
+    "f and exec(compile(os.read(f, 1 << 20), p, 'exec'), "
+    "{'__name__': 'gpufence_site', '__file__': p}); f and os.close(f)\n"
+)
+"""What Python runs at start when it finds it in a site folder: the source, under a name of ours."""
+
+_VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+_ROOTS = (
+    "/usr/local/lib/python{}/site-packages",  # the python images
+    "/usr/local/lib/python{}/dist-packages",  # Debian's and NVIDIA's, by pip
+    "/opt/conda/lib/python{}/site-packages",
+    "/opt/venv/lib/python{}/site-packages",
+    "/app/.venv/lib/python{}/site-packages",
+    "/usr/lib/python{}/site-packages",  # Red Hat's
+)
+SITE_FOLDERS = (
+    "/usr/lib/python3/dist-packages",  # Debian's, of any version
+    *(root.format(version) for root in _ROOTS for version in _VERSIONS),
+)
+
+
+def _item(path: str, annotation: str) -> dict[str, object]:
+    source = {"fieldPath": f"metadata.annotations['{annotation}']"}
+    return {"path": path, "fieldRef": source}
+
+
+_HOOK_ITEM = _item(names.HOOK_FILE, names.SITECUSTOMIZE)
+VOLUMES = {
+    HookCarrier.PATH: {"name": names.HOOK_VOLUME, "downwardAPI": {"items": [_HOOK_ITEM]}},
+    HookCarrier.SITE: {
+        "name": names.HOOK_VOLUME,
+        "downwardAPI": {"items": [_HOOK_ITEM, _item(names.HOOK_SITE_FILE, names.SITE_LINE)]},
     },
 }
 MOUNT = {
@@ -50,6 +80,7 @@ class HookMount(NamedTuple):
     """
 
     source: str
+    carrier: HookCarrier
 
 
 class HookObstacle(NamedTuple):
@@ -64,7 +95,9 @@ HookPlan: TypeAlias = HookMount | HookObstacle | None
 """What becomes of the hook in one container; None where nobody asked for it."""
 
 
-def plan_hook(manifest: Object, container: GpuContainer, source: str) -> HookMount | HookObstacle:
+def plan_hook(
+    manifest: Object, container: GpuContainer, source: str, carrier: HookCarrier
+) -> HookMount | HookObstacle:
     """
     Decide whether the hook can be mounted into a container.
     """
@@ -77,21 +110,48 @@ def plan_hook(manifest: Object, container: GpuContainer, source: str) -> HookMou
     own = [as_text(item.get("mountPath"), "mountPath") for item in mounts if not _is_mount(item)]
     if any(path.rstrip("/") in (names.HOOK_FOLDER, MOUNT_PATH) for path in own):
         return HookObstacle(_PATH_TAKEN)
-    if _python_path(container).get("valueFrom"):
+    if carrier is HookCarrier.PATH and _python_path(container).get("valueFrom"):
         return HookObstacle(_PATH_HIDDEN)
-    return HookMount(source)
+    return HookMount(source, carrier)
 
 
-def mount_hook(patch: Patch, container: GpuContainer) -> None:
+def hook_texts(mount: HookMount) -> dict[str, str]:
+    """
+    Return the annotations that the hook's files are made of.
+    """
+    texts = {names.SITECUSTOMIZE: mount.source}
+    if mount.carrier is HookCarrier.SITE:
+        texts[names.SITE_LINE] = SITE_LINE
+    return texts
+
+
+def mount_hook(patch: Patch, container: GpuContainer, carrier: HookCarrier) -> None:
     """
     Mount the hook into a container, or do nothing where an earlier pass has.
     """
     if _volume(patch.document) is None:
-        patch.extend(("spec", "volumes"), [VOLUME])
+        patch.extend(("spec", "volumes"), [VOLUMES[carrier]])
     mounts = objects(container.manifest.get("volumeMounts"), "volumeMounts")
-    if not any(_is_mount(item) for item in mounts):
-        patch.extend((*container.path, "volumeMounts"), [MOUNT])
-    _put_first(patch, container)
+    paths = [as_text(item.get("mountPath"), "mountPath") for item in mounts]
+    wanted = [MOUNT]
+    if carrier is HookCarrier.SITE:
+        wanted += _site_mounts(paths)
+    missing = [item for item in wanted if item["mountPath"] not in paths]
+    patch.extend((*container.path, "volumeMounts"), missing)
+    if carrier is HookCarrier.PATH:
+        _put_first(patch, container)
+
+
+def _site_mounts(own: list[str]) -> Iterator[dict[str, object]]:
+    """
+    Yield a mount for each site folder that is not within a mount of the container's own, where it
+    would leave an empty folder in somebody's volume.
+    """
+    outer = tuple(f"{path.rstrip('/')}/" for path in own if not path.endswith(".pth"))
+    for folder in SITE_FOLDERS:
+        if not f"{folder}/".startswith(outer):
+            path = f"{folder}/{names.HOOK_SITE_FILE}"
+            yield MOUNT | {"mountPath": path, "subPath": names.HOOK_SITE_FILE}
 
 
 def _put_first(patch: Patch, container: GpuContainer) -> None:
@@ -122,11 +182,11 @@ def _volume(manifest: Object) -> Object | None:
 def _is_ours(volume: Object) -> bool:
     source = as_object(volume.get("downwardAPI"), "downwardAPI")
     items = objects(source.get("items"), "items")
-    return [item.get("path") for item in items] == [names.HOOK_FILE]
+    return any(item.get("path") == names.HOOK_FILE for item in items)
 
 
 def _is_mount(item: Object) -> bool:
-    return item.get("name") == names.HOOK_VOLUME and item.get("mountPath") == MOUNT_PATH
+    return item.get("name") == names.HOOK_VOLUME
 
 
 def _python_path(container: GpuContainer) -> Object:

@@ -23,6 +23,7 @@ FIGURES = {
 """Which row shows a figure, the first that is there and holds our own value."""
 
 AS_IN_BASE = "(as in the base)"
+SITE_LINES = "(the hook's line in each site folder)"
 _PATH = "metadata.annotations['env.gpufence.io/%s']"
 _SLOT = re.compile(r"env\.gpufence\.io(/|~1)(s[0-9]+)\b")
 
@@ -68,7 +69,10 @@ class Printer:
             if self._is_plain(path) or shown.get("value") in self._plain_entries():
                 shown["path"] = path.partition("/env.gpufence.io")[0]
                 shown["value"] = AS_IN_BASE
-            if not printed or printed[-1] != shown or shown.get("value") != AS_IN_BASE:
+            if _is_site_line(operation.get("value")):
+                shown["value"] = SITE_LINES
+            marked = shown.get("value") in (AS_IN_BASE, SITE_LINES)
+            if not printed or printed[-1] != shown or not marked:
                 printed.append(shown)
         return printed
 
@@ -134,6 +138,7 @@ class Printer:
         if isinstance(named, list):
             plain = self._plain_entries()
             marked = [AS_IN_BASE if entry in plain else entry for entry in named]
+            marked = [SITE_LINES if _is_site_line(entry) else entry for entry in marked]
             return [item for at, item in enumerate(marked) if at == 0 or item != marked[at - 1]]
         if "gpufence.io/plan" in named:
             named["gpufence.io/plan"] = "(the plan)"
@@ -157,6 +162,10 @@ class Printer:
     def _by_reader(self, annotations: dict[str, str]) -> Values:
         found = {key.partition("/")[2]: text for key, text in annotations.items()}
         return {reader: found[slot] for slot, reader in self._readers.items() if slot in found}
+
+
+def _is_site_line(value: object) -> bool:
+    return isinstance(value, dict) and value.get("subPath") == "gpufence.pth"
 
 
 def _is_ours(row: dict[str, Any] | None) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from gpufence import names
 from gpufence.annotations import (
     Headroom,
+    HookCarrier,
     NamespaceOptions,
     PodOptions,
     defaults_from,
@@ -50,7 +51,7 @@ def test_every_wish_is_read() -> None:
             memory_of={"main": 2 * GIB},
             processes=3,
             headroom=Headroom.AUTO,
-            python_hook=True,
+            python_hook=HookCarrier.SITE,
             args=True,
             growth=True,
             inject=False,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufence import names
+from gpufence.annotations import HookCarrier
 from gpufence.mode import Mode
 from tests.support.builders import gpushare, pod
 from tests.support.rewriting import (
@@ -19,11 +20,13 @@ from tests.support.rewriting import (
     variables,
 )
 from webhook.rewrite import Unchanged
-from webhook.rewrite.python_hook import MOUNT, VOLUME
+from webhook.rewrite.python_hook import MOUNT, SITE_FOLDERS, SITE_LINE, VOLUMES
+
+VOLUME = VOLUMES[HookCarrier.PATH]
 
 
 def hooked(volumes: list[Any] | None = None, **item: Any) -> dict[str, Any]:
-    asked = pod(gpushare() | item, annotations={names.PYTHON_HOOK: "enabled"})
+    asked = pod(gpushare() | item, annotations={names.PYTHON_HOOK: "pythonpath"})
     if volumes is not None:
         asked["spec"]["volumes"] = volumes
     return asked
@@ -54,7 +57,7 @@ def test_two_containers_share_one_volume() -> None:
     """
     Every GPU container mounts the same volume.
     """
-    asked = pod(gpushare("a"), gpushare("b"), annotations={names.PYTHON_HOOK: "enabled"})
+    asked = pod(gpushare("a"), gpushare("b"), annotations={names.PYTHON_HOOK: "pythonpath"})
     result, _ = rewritten(asked)
 
     assert [VOLUME] == result["spec"]["volumes"]
@@ -137,3 +140,47 @@ def test_the_hook_knows_of_the_hidden_variable() -> None:
     _, said = rewritten(hooked(env=variables(PYTORCH_CUDA_ALLOC_CONF="x:1")))
 
     assert () == said.warnings
+
+
+def sited(**item: Any) -> dict[str, Any]:
+    return pod(gpushare() | item, annotations={names.PYTHON_HOOK: "enabled"})
+
+
+def mounted(asked: dict[str, Any]) -> list[str]:
+    result, _ = rewritten(asked)
+    return [item["mountPath"] for item in result["spec"]["containers"][0]["volumeMounts"]]
+
+
+def test_the_hook_reaches_site_folders_without_a_variable() -> None:
+    """
+    One line is mounted into the site folders of common layouts, and PYTHONPATH stays as it is.
+    """
+    result, _ = rewritten(sited())
+    paths = [item["mountPath"] for item in result["spec"]["containers"][0]["volumeMounts"]]
+
+    assert names.PYTHON_PATH not in environment(result)
+    assert [VOLUMES[HookCarrier.SITE]] == result["spec"]["volumes"]
+    assert SITE_LINE == annotation(result, names.SITE_LINE)
+    assert MOUNT["mountPath"] == paths[0]
+    assert [f"{folder}/gpufence.pth" for folder in SITE_FOLDERS] == paths[1:]
+
+
+def test_a_second_pass_mounts_no_line_again() -> None:
+    """
+    The lines are mounted once, beside mounts of the container's own.
+    """
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    result, _ = rewritten(sited(volumeMounts=mounts))
+
+    assert isinstance(decide(result), Unchanged)
+
+
+@pytest.mark.parametrize("own", ["/opt/venv", "/opt/", "/opt/venv/lib/python3.12"])
+def test_no_folder_appears_in_a_volume_of_the_users(own: str) -> None:
+    """
+    Below a mount of the container's own no line is mounted, since the folder would stay there.
+    """
+    paths = mounted(sited(volumeMounts=[{"name": "data", "mountPath": own}]))
+
+    assert "/opt/venv/lib/python3.12/site-packages/gpufence.pth" not in paths
+    assert "/usr/lib/python3/dist-packages/gpufence.pth" in paths

@@ -18,7 +18,7 @@ from webhook.frameworks.argv import read_items
 from webhook.frameworks.engines import BY_NAME, VARIABLES, read_image
 from webhook.frameworks.levers import VLLM_ARGS, has_flag, told
 from webhook.frameworks.programs import read_programs
-from webhook.frameworks.recognise import Recognised, is_known, recognise
+from webhook.frameworks.recognise import Recognised, is_known, possible_planner, recognise
 from webhook.frameworks.shell import LONGEST_SCRIPT
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ _OURS = re.compile(
     rf"|{names.LLAMA_FIT})\)|\{{?(?P<shell>{names.SETTING_PREFIX}\w+)\}}?)"
 )
 _REFERRED = re.compile(rf"{names.SETTING_PREFIX}\w+")
-_MOST_ITEMS = 4096
+_MOST_ITEMS = 2048
+_TOO_LONG = "its command is too long to be looked into"
+LONGEST_START = 2 * LONGEST_SCRIPT
+"""A longer command with its arguments is not looked into."""
 
 
 class Edit(NamedTuple):
@@ -141,10 +144,12 @@ def read_launch(
     args: tuple[str, ...],
     framework: str,
     variables: Callable[[], Mapping[str, str]],
+    longest: int = LONGEST_START,
 ) -> ServerLaunch | None:
     """
     Recognise what a container runs: by the user's word, by what is started, or by the image; None
-    for any program that is not known. `variables` gives those whose text can be read.
+    for any program that is not known. `variables` gives those whose text can be read; a text beyond
+    the `longest` is not looked into.
     """
     if framework in names.FRAMEWORKS:
         return None
@@ -161,6 +166,11 @@ def read_launch(
             return None
     else:
         known = variables()
+    if len(line) > longest or len(command) + len(args) > _MOST_ITEMS:
+        possible = None if wanted is not None else possible_planner(read_image(image), line)
+        if wanted is None and possible is None:
+            return None
+        return ServerLaunch(wanted, obstacle=_TOO_LONG, possible=possible)
     return _launch(image, command, args, wanted, variables(), line)
 
 
@@ -173,13 +183,10 @@ def _launch(
     line: str,
 ) -> ServerLaunch | None:
     picture = read_image(image)
-    long = len(line) > 2 * LONGEST_SCRIPT or len(command) + len(args) > _MOST_ITEMS
     bare, silent = not command, not command and not args
     readable = {key: text for key, text in variables.items() if key not in VARIABLES}
-    items = [] if long else read_items(command, args, readable)
+    items = read_items(command, args, readable)
     programs = read_programs(items, readable, is_known)
-    if long:
-        programs = programs._replace(clear=False)
     found = recognise(programs, picture, bare=bare, silent=silent, line=line)
     if wanted is not None:
         found = _by_word(wanted, found, programs, picture)

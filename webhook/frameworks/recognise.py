@@ -138,7 +138,7 @@ def recognise(
     unclear = [item for item in programs.found if not _is_plain(item)]
     if programs.clear and not unclear:
         return Recognised(None)
-    return Recognised(None, possible=_possible(image, line))
+    return Recognised(None, possible=possible_planner(image, line))
 
 
 def _of_image(program: StartedProgram, *, bare: bool) -> bool:
@@ -157,10 +157,10 @@ def _hidden(engine: Engine, image: Image) -> Engine | None:
     """
     Return the planner that a cluster of Ray's may start later, as its image says.
     """
-    return _possible(image, "") if engine is _E.RAY else None
+    return possible_planner(image, "") if engine is _E.RAY else None
 
 
-def _possible(image: Image, line: str) -> Engine | None:
+def possible_planner(image: Image, line: str) -> Engine | None:
     """
     Return the engine that may be started unseen, if it is one that a cap of PyTorch's would kill.
     """

@@ -11,14 +11,19 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-LONGEST_SCRIPT = 64 * 1024
+LONGEST_SCRIPT = 16 * 1024
 """Longer ones are not read: no start command is, and the time to read it is everybody's."""
 
 _BLANKS = re.compile(r"(?:[ \t\r]|\\\n)+")
-_COMMENT = re.compile(r"#[^\n]*")
-_REDIRECTION = re.compile(r"[0-9]*(?:<<<|<<-?|<>|>>|>\||[<>]&?)|&>>?")
 _SEPARATOR = re.compile(r"\n|;;?&?|&&|\|\|?&?|&|[()]")
 _BARE = re.compile(r"[^\s\"'\\$`;&|()<>]+")
+_TOKEN = re.compile(
+    rf"(?P<blanks>{_BLANKS.pattern})"
+    r"|(?P<comment>#[^\n]*)"
+    r"|(?P<redirection>[0-9]*(?:<<<|<<-?|<>|>>|>\||[<>]&?)|&>>?)"
+    rf"|(?P<separator>{_SEPARATOR.pattern})"
+    rf"|(?P<plain>{_BARE.pattern})(?=[\s;&|()<>]|\Z)"
+)
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _SPECIAL = re.compile(r"[\"'\\`(){}]|\$[({]")
 _ESCAPED = re.compile(r"\\([\"\\$`\n])")
@@ -92,46 +97,39 @@ class _Scanner:
     def read(self) -> None:
         source = self.source
         while self.at < len(source):
-            for pattern in (_BLANKS, _COMMENT):
-                found = pattern.match(source, self.at)
-                if found is not None:
-                    break
+            found = _TOKEN.match(source, self.at)
+            if found is None:
+                self._words.append(self._word())
             else:
-                self._read_token()
-                continue
-            self.at = found.end()
+                self._read_token(found, found.lastgroup)
         self._end_command()
 
-    def _read_token(self) -> None:
-        redirection = _REDIRECTION.match(self.source, self.at)
-        if redirection is not None:
-            self._redirect(redirection)
-            return
-        separator = _SEPARATOR.match(self.source, self.at)
-        if separator is None:
-            self._words.append(self._word())
-            return
-        self.at = separator.end()
-        self._end_command()
-        if separator[0] == "\n":
-            self._skip_documents()
+    def _read_token(self, found: re.Match[str], kind: str | None) -> None:
+        self.at = found.end()
+        if kind == "plain":
+            self._words.append(Word(found[0], found.start(), self.at))
+        elif kind == "redirection":
+            self._redirect(found[0])
+        elif kind == "separator":
+            self._end_command()
+            if found[0] == "\n":
+                self._skip_documents()
 
     def _end_command(self) -> None:
         if self._words:
             self.commands.append(self._words)
             self._words = []
 
-    def _redirect(self, operator: re.Match[str]) -> None:
+    def _redirect(self, operator: str) -> None:
         """
         Leave a redirection out with its target; note where a here-document begins.
         """
-        self.at = operator.end()
         blanks = _BLANKS.match(self.source, self.at)
         self.at = blanks.end() if blanks else self.at
         if self.at >= len(self.source) or _SEPARATOR.match(self.source, self.at):
             raise _UnclosedError
         target = self._word()
-        text = operator[0].lstrip("0123456789")
+        text = operator.lstrip("0123456789")
         if text in ("<<", "<<-"):
             self._documents.append((target.text, text == "<<-"))
         if text.startswith("<<"):

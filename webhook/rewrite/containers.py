@@ -9,6 +9,7 @@ writing the value itself, and every wish is held against the limit.
 from __future__ import annotations
 
 import re
+from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -18,7 +19,7 @@ from gpufence.errors import GpufenceError
 from gpufence.plan import read_plan
 from gpufence.shape import as_object, as_text, objects, texts
 from webhook.frameworks.engines import VARIABLES
-from webhook.frameworks.launch import read_launch
+from webhook.frameworks.launch import LONGEST_START, read_launch
 from webhook.frameworks.rows import ContainerText, Variable
 from webhook.frameworks.table import DEFEATS, GROWTH, TABLE
 
@@ -60,12 +61,14 @@ def read_containers(pod: Object, wanted: Container[str], options: PodOptions) ->
     """
     spec = cast("Mapping[str, list[Object] | None]", pod["spec"])
     earlier = _EarlierPass(pod)
-    return [
-        _read(item, ("spec", field, position), options, earlier)
+    found = [
+        (item, (field, position))
         for field in ("initContainers", "containers")
         for position, item in enumerate(spec.get(field) or ())
         if item.get("name") in wanted
     ]
+    longest = LONGEST_START // max(len(found), 1)  # together no more than one may have
+    return [_read(item, ("spec", *place), options, earlier, longest) for item, place in found]
 
 
 def with_free_slots(containers: list[GpuContainer]) -> tuple[list[GpuContainer], int]:
@@ -149,11 +152,13 @@ def _originals(pod: Object) -> dict[tuple[str, str], str | None]:
     }
 
 
-def _read(item: Object, path: Path, options: PodOptions, earlier: _EarlierPass) -> GpuContainer:
+def _read(
+    item: Object, path: Path, options: PodOptions, earlier: _EarlierPass, longest: int
+) -> GpuContainer:
     name = as_text(item.get("name"), "name")
     env_from = bool(item.get("envFrom"))
     entries = objects(item.get("env"), f"containers[{name}].env")
-    launch = _launch(item, options, lambda: _readable(entries, name, earlier))
+    launch = _launch(item, options, partial(_readable, entries, name, earlier), longest)
     if WATCHED.isdisjoint(map(_name_of, entries)):
         text = ContainerText(name, _NO_VARIABLES, launch, env_from)
         return GpuContainer(text, item, path, _NO_POSITIONS)
@@ -192,11 +197,12 @@ def read_start(item: Object, options: PodOptions, pod: Object) -> ServerLaunch |
     """
     name = as_text(item.get("name"), "name")
     entries = objects(item.get("env"), f"containers[{name}].env")
-    return _launch(item, options, lambda: _readable(entries, name, _EarlierPass(pod)))
+    variables = partial(_readable, entries, name, _EarlierPass(pod))
+    return _launch(item, options, variables, LONGEST_START)
 
 
 def _launch(
-    item: Object, options: PodOptions, variables: Callable[[], Mapping[str, str]]
+    item: Object, options: PodOptions, variables: Callable[[], Mapping[str, str]], longest: int
 ) -> ServerLaunch | None:
     return read_launch(
         as_text(item.get("image"), "image"),
@@ -204,6 +210,7 @@ def _launch(
         texts(item.get("args"), "args"),
         options.framework_for(as_text(item.get("name"), "name")),
         variables,
+        longest,
     )
 
 

@@ -86,9 +86,9 @@ def test_a_hostile_text_takes_no_longer_than_an_ordinary_one(piece: str) -> None
     """
     Reading takes time in proportion to the text, and none for one that is too long.
     """
-    began = time.perf_counter()
+    began = time.process_time()
     read_script(piece * (LONGEST_SCRIPT // len(piece)))
     longest = read_script(piece * LONGEST_SCRIPT + "x")
 
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert not longest.clear

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Setting, write_container
 from webhook.frameworks.figures import Basis, Injecting, container_figures
+from webhook.frameworks.launch import several, withheld
 from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
 from webhook.frameworks.table import GROWTH, FixedRow, FrameworkRow, defeat
 from webhook.frameworks.values import allowed, lowered, value_for
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.frameworks.engines import Engine
-    from webhook.frameworks.figures import ContainerFigures, LimitOnCard, PodTerms, TooSmall
+    from webhook.frameworks.figures import (
+        CardFigures,
+        ContainerFigures,
+        LimitOnCard,
+        PodTerms,
+        TooSmall,
+    )
     from webhook.frameworks.launch import Edit, ServerLaunch
     from webhook.frameworks.levers import Lever
 
@@ -43,7 +50,7 @@ class Injection(NamedTuple):
 
     `entries` are variables that read an annotation each, and `values` the texts of those.
     `restored` are variables that an earlier pass pointed at a slot and that get their own text
-    back, or go; `edit` is an argument to be changed or appended. `refusal` is why `evict` does not
+    back, or go; `edits` are arguments to be changed or appended. `refusal` is why `evict` does not
     let it in, beside a limit that is too small.
     """
 
@@ -53,7 +60,7 @@ class Injection(NamedTuple):
     values: Mapping[str, str]
     restored: Mapping[str, str | None]
     warnings: tuple[str, ...]
-    edit: Edit | None
+    edits: tuple[Edit, ...]
     next_slot: int
     too_small: TooSmall | None
     refusal: str = ""
@@ -120,7 +127,7 @@ def _injection(
             if variable.points and env not in work.entries
         },
         warnings=tuple([f"{text.name}: {sentence}" for sentence in work.warnings]),
-        edit=work.edit,
+        edits=tuple(work.edits),
         next_slot=work.next_slot,
         too_small=None if work.idle else figures.too_small,
         refusal=f"{text.name}: {work.refusal}" if work.refusal else "",
@@ -146,7 +153,8 @@ class _Work:
         self.values: dict[str, str] = {}
         self.warnings: list[str] = []
         self.refusal = ""
-        self.edit: Edit | None = None
+        self.edits: list[Edit] = []
+        self.wish: str | None = None
         self.aware = self.engine is None
 
     def settle_all(self) -> None:
@@ -162,7 +170,7 @@ class _Work:
             self._meet(launch)
         rows = table_rows(self.text, self.terms, aware=self.aware)
         if launch is not None and self.engine is not None:
-            rows = chain(rows, own_rows(self.engine, launch, told=self.edit is not None))
+            rows = chain(rows, own_rows(self.engine, launch, told=bool(self.edits)))
         for row in rows:
             if row not in grown:
                 self._settle(row, really=really)
@@ -195,8 +203,7 @@ class _Work:
         user, label = variable.user, ""
         lever = self.engine.lever if self.engine is not None else None
         if launch is not None and lever is not None and row is lever.row:
-            flag = launch.flag if self.edit is not None and not launch.told_by_us else None
-            user = flag.text if flag is not None else user
+            user = user if self.wish is None else self.wish
             label = lever.shown if env.startswith(names.SETTING_PREFIX) else ""
         value = value_for(row, self.figures, user)
         if value is None:
@@ -225,7 +232,7 @@ class _Work:
         say what whoever runs it should know.
         """
         if launch.possible is not None:
-            self.warnings.append(_withheld(launch.possible.name))
+            self.warnings.append(withheld(launch.possible.name))
         engine = launch.engine
         if engine is None:
             return
@@ -233,21 +240,35 @@ class _Work:
         self.aware = lever is None or self._is_told(launch, engine, lever)
         if engine.word and (engine.name != "ray" or self.terms.processes == 1):
             self.warnings.append(f"{engine.name}: {engine.word}")
+        if len(launch.others) >= self.terms.processes:
+            self.warnings.append(several(engine.name, len(launch.others) + 1))
         if engine.name == "sshd":
             self.warnings.append(_by_ssh(self.figures))
 
     def _is_told(self, launch: ServerLaunch, engine: Engine, lever: Lever) -> bool:
-        really = self.terms.injecting is Injecting.SET
         figures = allowed(lever.row, self.figures)
-        if figures is None:
-            if self.terms.args and lever.appends:
-                self.warnings.append(NO_ARGUMENT)
-            return launch.told_by_us
+        servers = (launch, *launch.others)
+        if figures is not None:
+            told = [self._tell(each, engine, lever, figures) for each in servers]
+            return all(told)
+        if self.terms.args and lever.appends:
+            self.warnings.append(NO_ARGUMENT)
+        return all(each.told_by_us for each in servers)
+
+    def _tell(
+        self, launch: ServerLaunch, engine: Engine, lever: Lever, figures: CardFigures
+    ) -> bool:
+        """
+        Tell one server its share where that can be done, or say why not.
+        """
         share = figures.ratio if lever.row.of_card else Fraction(figures.allowance_bytes)
         within = launch.within(lever, share, figures.card_bytes)
         edit = launch.edit(lever) if self.terms.args else None
         if edit is not None and (not within or launch.flag is None):
-            self.edit = edit if really else None
+            if self.terms.injecting is Injecting.SET:
+                self.edits.append(edit)
+                if launch.flag is not None and self.wish is None:
+                    self.wish = launch.flag.text
             return True
         if within or (launch.flag is None and launch.carried):
             if self.terms.args and lever.default is None and launch.obstacle and not launch.flag:
@@ -270,13 +291,6 @@ class _Work:
             self.warnings.append(ENV_FROM)
         if self.terms.args and self.engine is None:
             self.warnings.append(NO_SERVER)
-
-
-def _withheld(engine: str) -> str:
-    return (
-        f"{engine} may be started here, and a cap of PyTorch's that it does not know of would kill "
-        f"it, so that one is withheld; {names.FRAMEWORK} says what runs"
-    )
 
 
 def _by_ssh(figures: ContainerFigures) -> str:

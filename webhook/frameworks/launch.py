@@ -67,6 +67,7 @@ class ServerLaunch(NamedTuple):
     where none can; `shell` marks where that is a shell. `possible` is set where it is not certain
     that the engine is started at all. `refers` are variables of ours that the container's texts
     name, `void` is a flag of the user's that takes the effect from what the server is told.
+    `others` are more servers of that kind which are started beside it.
     """
 
     engine: Engine | None
@@ -76,6 +77,7 @@ class ServerLaunch(NamedTuple):
     possible: Engine | None = None
     refers: frozenset[str] = frozenset()
     void: str = ""
+    others: tuple[ServerLaunch, ...] = ()
 
     @property
     def carried(self) -> bool:
@@ -131,6 +133,20 @@ class ServerLaunch(NamedTuple):
         else:
             remedy = f"write {lever.written(share)} or set {names.ARGS}"
         return f"{start} takes more than the share {share}; {remedy}"
+
+
+def withheld(engine: str) -> str:
+    return (
+        f"{engine} may be started here, and a cap of PyTorch's that it does not know of would kill "
+        f"it, so that one is withheld; {names.FRAMEWORK} says what runs"
+    )
+
+
+def several(engine: str, count: int) -> str:
+    return (
+        f"{engine} is started {count} times; where they run together, {names.PROCESSES_PER_CARD} "
+        "divides the share between them"
+    )
 
 
 def _is_ours(text: str, *, shell: bool) -> bool:
@@ -193,17 +209,24 @@ def _launch(
     engine = _carrying(found.engine, line, variables, silent=silent)
     if engine is None:
         return ServerLaunch(None, possible=found.possible) if found.possible else None
-    lever = engine.lever
-    given = found.args
     text = " ".join((line, *variables.values())) if variables else line
+    refers = frozenset(_REFERRED.findall(text))
+    launch, *others = (
+        _started(engine, each, silent=silent)._replace(refers=refers)
+        for each in (found, *found.others)
+    )
+    return launch._replace(others=tuple(others))
+
+
+def _started(engine: Engine, found: Recognised, *, silent: bool) -> ServerLaunch:
+    lever, program = engine.lever, found.program
     return ServerLaunch(
         engine,
-        flag=told(lever, given) if lever is not None else None,
+        flag=told(lever, found.args) if lever is not None else None,
         obstacle=_obstacle(engine, found, silent=silent),
-        shell=found.program is not None and found.program.by_shell and not found.program.reached,
+        shell=program is not None and program.by_shell and not program.reached,
         possible=found.possible,
-        refers=frozenset(_REFERRED.findall(text)),
-        void=next((flag for flag in engine.void if has_flag(flag, given)), ""),
+        void=next((flag for flag in engine.void if has_flag(flag, found.args)), ""),
     )
 
 

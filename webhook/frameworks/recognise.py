@@ -104,13 +104,15 @@ _VERBLESS = 2
 class Recognised(NamedTuple):
     """
     What runs: a known engine with the program that is it, or none; `args` are those it gets.
-    `possible` is an engine that may be started by what cannot be seen into.
+    `others` are more programs of that engine, with theirs. `possible` is an engine that may be
+    started by what cannot be seen into.
     """
 
     engine: Engine | None
     program: StartedProgram | None = None
     args: tuple[Arg, ...] = ()
     possible: Engine | None = None
+    others: tuple[Recognised, ...] = ()
 
 
 def is_known(name: str) -> bool:
@@ -127,12 +129,19 @@ def recognise(
     Recognise what a container runs; `bare` where it has no command of its own, `silent` where it
     has no arguments either. `line` is all of its text, by which a script may betray what it starts.
     """
-    found = [_engine(program, image, bare=bare, line=line) for program in programs.found]
-    for wanted in (_is_server, lambda engine: engine is not None):
-        for engine, program in zip(found, programs.found, strict=True):
-            if engine is not None and wanted(engine):
-                args = program.words if _of_image(program, bare=bare) else program.args
-                return Recognised(engine, program, args, _hidden(engine, image))
+    found = [
+        Recognised(
+            engine,
+            program,
+            program.words if _of_image(program, bare=bare) else program.args,
+            _hidden(engine, image),
+        )
+        for program in programs.found
+        if (engine := _engine(program, image, bare=bare, line=line)) is not None
+    ]
+    for each in (*filter(_is_server, found), *found):
+        others = [item for item in found if item is not each and item.engine is each.engine]
+        return each._replace(others=tuple(others))
     if silent:
         return Recognised(image.engine)
     unclear = [item for item in programs.found if not _is_plain(item)]
@@ -149,8 +158,8 @@ def _of_image(program: StartedProgram, *, bare: bool) -> bool:
     return bare and plain and not is_known(program.name)
 
 
-def _is_server(engine: Engine | None) -> bool:
-    return engine is not None and engine not in (_E.RAY, _E.SSHD)
+def _is_server(found: Recognised) -> bool:
+    return found.engine not in (_E.RAY, _E.SSHD)
 
 
 def _hidden(engine: Engine, image: Image) -> Engine | None:

@@ -47,8 +47,9 @@ def change_container(patch: Patch, container: GpuContainer, injection: Injection
                 _point(patch, (*path, at[env]), entry)
     fresh = [entry for env, entry in injection.entries.items() if env not in at]
     patch.extend(path, fresh)
-    if injection.edit is not None:
-        _edit(patch, container.path, injection.edit)
+    # From the back, so that places before stay where they are.
+    for edit in sorted(injection.edits, key=_place_of, reverse=True):
+        _edit(patch, container.path, edit)
 
 
 def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
@@ -71,6 +72,10 @@ def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:
         present = objects(spec.get("tolerations"), "spec.tolerations")
         missing = [item for item in wanted if not any(_covers(own, item) for own in present)]
         patch.extend(("spec", "tolerations"), [_write(item) for item in missing])
+
+
+def _place_of(edit: Edit) -> tuple[object, ...]:
+    return edit.place or ()
 
 
 def _edit(patch: Patch, container: Path, edit: Edit) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Setting, write_container
 from webhook.frameworks.figures import Basis, Injecting, container_figures
-from webhook.frameworks.launch import several, withheld
+from webhook.frameworks.launch import by_ssh, several, withheld
 from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
 from webhook.frameworks.table import GROWTH, FixedRow, FrameworkRow, defeat
 from webhook.frameworks.values import allowed, lowered, value_for
@@ -243,7 +243,8 @@ class _Work:
         if len(launch.others) >= self.terms.processes:
             self.warnings.append(several(engine.name, len(launch.others) + 1))
         if engine.name == "sshd":
-            self.warnings.append(_by_ssh(self.figures))
+            plain = self.figures.by_basis[Basis.PLAIN].fraction
+            self.warnings.append(by_ssh(plain.fraction if plain is not None else "<fraction>"))
 
     def _is_told(self, launch: ServerLaunch, engine: Engine, lever: Lever) -> bool:
         figures = allowed(lever.row, self.figures)
@@ -291,13 +292,3 @@ class _Work:
             self.warnings.append(ENV_FROM)
         if self.terms.args and self.engine is None:
             self.warnings.append(NO_SERVER)
-
-
-def _by_ssh(figures: ContainerFigures) -> str:
-    plain = figures.by_basis[Basis.PLAIN].fraction
-    share = plain.fraction if plain is not None else "<fraction>"
-    return (
-        "ranks that come by ssh get none of the pod's variables; hand them on where they are "
-        f"started: mpirun -x {names.PYTORCH_CONF}=per_process_memory_fraction:{share} "
-        f"-x {names.XLA_FRACTION}={share}"
-    )

@@ -149,6 +149,14 @@ def several(engine: str, count: int) -> str:
     )
 
 
+def by_ssh(share: str) -> str:
+    return (
+        "ranks that come by ssh get none of the pod's variables; hand them on where they are "
+        f"started: mpirun -x {names.PYTORCH_CONF}=per_process_memory_fraction:{share} "
+        f"-x {names.XLA_FRACTION}={share}"
+    )
+
+
 def _is_ours(text: str, *, shell: bool) -> bool:
     match = _OURS.fullmatch(text)
     return match is not None and (shell or match["shell"] is None)

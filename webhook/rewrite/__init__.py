@@ -118,7 +118,8 @@ def rewrite(
         if word or not may_be_ours(read):
             return _left_alone(pod, mode, word or _NO_GPU, (word,) if word else ())
     decision = decide(inputs, pod, policy.hook_source)
-    if mode is Mode.EVICT and decision.hard and not _by_namespace(inputs, pod, namespace, policy):
+    refused = mode is Mode.EVICT and bool(decision.hard)
+    if refused and (decision.unfit or not _by_namespace(inputs, pod, namespace, policy)):
         return _refusal(*decision.hard)
     record = {**admitted.defaults, **decision.annotations, **_hook_source(decision)}
     if not fits(read.annotations, record):

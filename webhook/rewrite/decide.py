@@ -38,7 +38,7 @@ class PodDecision(NamedTuple):
     What becomes of a pod, and what its creator reads about it.
 
     `annotations` record it: the slots, and what explains them. `hard` are the problems for which
-    `evict` refuses.
+    `evict` refuses; `unfit` where one is how a server is started, which is nobody's but the pod's.
     """
 
     plan: Plan
@@ -47,6 +47,7 @@ class PodDecision(NamedTuple):
     containers: list[ContainerDecision]
     warnings: tuple[str, ...]
     hard: tuple[str, ...]
+    unfit: bool
 
 
 def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecision:
@@ -84,6 +85,7 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecisio
         containers=containers,
         warnings=unique,
         hard=tuple(hard),
+        unfit=any(item.injection.refusal for item in containers),
     )
 
 

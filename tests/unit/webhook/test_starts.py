@@ -321,3 +321,15 @@ def test_processes_that_share_a_card_divide_a_servers_share() -> None:
     seen = environment(rewritten(served("vllm", "serve", "m", said=said))[0])
 
     assert "0.166666" == seen[names.ENV_SERVER]
+
+
+def test_a_shell_without_the_flag_is_refused_under_the_namespaces_amount_too() -> None:
+    """
+    How a server is started is the pod's own fault, whoever has named the amount that it breaks.
+    """
+    item = container("main", **{names.NVIDIA_GPU: "1"}) | {"image": "x"}
+    asked = pod(item | {"command": ["sh", "-c", "vllm serve m"]})
+    said = decide(asked, Mode.EVICT, {names.MEMORY: "6Gi"})
+
+    assert isinstance(said, Refusal)
+    assert "write --gpu-memory-utilization $(GPUFENCE_SERVER_FRACTION) there" in said.message

@@ -6,28 +6,17 @@ A variant is the same library as an older, or odder, driver ships it: fewer symb
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpufence.errors import InvalidError, Problem
 from gpufence.names import SIMULATOR_STATE
-from simulator.nvml.errors import LibraryError
+from simulator.compiled import SharedLibrary, compiled
 
 LIBRARY = "libnvidia-ml.so.1"
 
 LIBRARY_VARIABLE = "LD_LIBRARY_PATH"
 SOURCES = Path(__file__).parent / "library"
-FLAGS = (
-    *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
-    *("-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wconversion"),
-    *(f"-Wl,-soname,{LIBRARY}", "-Wl,-z,defs"),
-)
-_SHOWN_LINES = 12
 
 
 @dataclass(frozen=True)
@@ -97,15 +86,19 @@ def find_variant(name: str) -> Variant:
 def library_path(variant: str = CURRENT, *, cache: Path | None = None) -> Path:
     """
     Return the compiled library, building it if no earlier build of these sources is there.
-
-    Safe to call from several processes at once: each builds aside and moves the whole into place.
     """
     chosen = find_variant(variant)
-    folder = (cache or _default_cache()) / f"nvml-{_digest(chosen)}"
-    target = folder / LIBRARY
-    if not target.exists():
-        _build(chosen, folder)
-    return target
+    macros = {
+        "DRIVER_VERSION": f'"{chosen.driver}"',
+        "CUDA_VERSION": str(chosen.cuda),
+        **{name: str(value) for name, value in chosen.macros.items()},
+    }
+    library = SharedLibrary(
+        LIBRARY,
+        tuple(sorted(SOURCES.glob("*.c"))),
+        flags=tuple(f"-D{name}={value}" for name, value in macros.items()),
+    )
+    return compiled(f"nvml-{chosen.name}", (library,), cache) / LIBRARY
 
 
 def environment(
@@ -118,57 +111,3 @@ def environment(
         SIMULATOR_STATE: str(state.absolute()),
         LIBRARY_VARIABLE: str(library_path(variant, cache=cache).parent),
     }
-
-
-def _default_cache() -> Path:
-    try:
-        return Path.home() / ".cache" / "gpufence"
-    except RuntimeError as error:
-        raise LibraryError("no home folder to keep the library in; set HOME") from error
-
-
-def _arguments(variant: Variant) -> list[str]:
-    macros = {
-        "DRIVER_VERSION": f'"{variant.driver}"',
-        "CUDA_VERSION": str(variant.cuda),
-        **{name: str(value) for name, value in variant.macros.items()},
-    }
-    return [*FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
-
-
-def _digest(variant: Variant) -> str:
-    digest = hashlib.sha256(repr(_arguments(variant)).encode())
-    for source in sorted(SOURCES.iterdir()):
-        digest.update(source.name.encode())
-        digest.update(source.read_bytes())
-    return f"{variant.name}-{digest.hexdigest()[:16]}"
-
-
-def _build(variant: Variant, folder: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise LibraryError("no C compiler: neither cc, gcc nor clang; on Debian: apt install gcc")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".nvml-", dir=folder.parent))
-    except OSError as error:
-        raise LibraryError(f"{folder.parent}: {error.strerror}; set HOME elsewhere") from error
-    try:
-        sources = [str(source) for source in sorted(SOURCES.glob("*.c"))]
-        command = [compiler, *_arguments(variant), "-o", str(aside / LIBRARY), *sources]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            lines = "\n".join(done.stderr.splitlines()[:_SHOWN_LINES])
-            raise LibraryError(f"{compiler} could not compile {SOURCES}:\n{lines}")
-        _install(aside, folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _install(aside: Path, folder: Path) -> None:
-    aside.chmod(0o755)
-    try:
-        os.rename(aside, folder)  # noqa: PTH104 - Path.rename would say the same
-    except OSError:
-        if not (folder / LIBRARY).exists():
-            raise

@@ -24,7 +24,7 @@ SHORT_TEXT_SIZE = 32
 
 RECORD_LOCKS = 0x10000000
 ALLOCATION_LOCK = 0x20000000
-"""Whoever changes how much memory is taken holds a lock on this byte; the library never does."""
+"""Whoever changes how much memory is taken holds a lock on this byte; NVML's library never does."""
 
 ANY_CARD = -1
 NO_INSTANCE = -1

@@ -7,7 +7,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,14 +31,7 @@ class Client:
     def __init__(
         self, state: Path, variant: str = CURRENT, *, init: bool = True, prefix: Sequence[str] = ()
     ) -> None:
-        self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "tests.support.nvml_child"],
-            env={**os.environ, **environment(state, variant)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = start_child("nvml_child", environment(state, variant), prefix)
         if init:
             self("nvmlInit()")
 
@@ -115,3 +108,16 @@ class Client:
             self.process.wait(END_SECONDS)
         assert self.process.stderr is not None
         self.process.stderr.close()
+
+
+def start_child(
+    module: str, variables: Mapping[str, str], prefix: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*prefix, sys.executable, "-m", f"tests.support.{module}"],
+        env={**os.environ, **variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -1,18 +1,11 @@
-/* Find the state file, map it, notice when it is replaced, count init and shutdown. */
+/* Keep to the state file that the path names, notice when it is replaced, count init and shutdown. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "library.h"
-
-#define STATE_VARIABLE "GPUFENCE_SIMULATOR_STATE"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct state *) mapped;
@@ -23,28 +16,6 @@ static char path[4096];
 static bool epoch_known;
 static uint32_t loaded_epoch; /* of the driver that this process loaded its library from */
 
-static int refuse(const char *why, int code)
-{
-    fprintf(stderr, "gpufence simulator: %s=%s: %s; remedy: python -m simulator nvml create\n",
-            STATE_VARIABLE, path, why);
-    return code;
-}
-
-static int refuse_open(int error)
-{
-    int code = error == EACCES || error == EPERM ? NO_PERMISSION : DRIVER_NOT_LOADED;
-    return refuse(strerror(error), code);
-}
-
-static int check(const struct state *state)
-{
-    if (state->magic != STATE_MAGIC)
-        return refuse("is not a state file", DRIVER_NOT_LOADED);
-    if (state->version != STATE_VERSION || state->size != sizeof *state)
-        return refuse("was written for another version of the library", LIB_RM_VERSION_MISMATCH);
-    return SUCCESS;
-}
-
 /*
  * Map the file that the path names now. An old mapping stays, because another thread may be reading
  * it; its descriptor is closed, which drops locks that this process holds on the replaced file:
@@ -52,29 +23,15 @@ static int check(const struct state *state)
  */
 static int map_file(void)
 {
-    struct stat status;
-    int opened = open(path, O_RDWR | O_CLOEXEC);
-    if (opened < 0)
-        return refuse_open(errno);
-    int code = SUCCESS;
-    struct state *state = MAP_FAILED;
-    if (fstat(opened, &status) != 0 || (size_t)status.st_size < sizeof *state)
-        code = refuse("is too short for a state file", DRIVER_NOT_LOADED);
-    if (code == SUCCESS) {
-        state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
-        code = state == MAP_FAILED ? refuse_open(errno) : check(state);
-    }
-    if (code != SUCCESS) {
-        if (state != MAP_FAILED)
-            munmap(state, sizeof *state);
-        close(opened);
+    struct mapping mapping;
+    int code = map_state(path, &mapping);
+    if (code != SUCCESS)
         return code;
-    }
     int old = descriptor;
-    descriptor = opened;
-    mapped = state;
-    mapped_device = status.st_dev;
-    mapped_inode = status.st_ino;
+    descriptor = mapping.descriptor;
+    mapped = mapping.state;
+    mapped_device = mapping.device;
+    mapped_inode = mapping.inode;
     if (old >= 0)
         close(old);
     return SUCCESS;
@@ -120,15 +77,6 @@ int state_descriptor(void)
     return descriptor;
 }
 
-uint64_t own_namespace(void)
-{
-    static _Atomic uint64_t known;
-    struct stat status;
-    if (known == 0 && stat("/proc/self/ns/pid", &status) == 0)
-        known = status.st_ino;
-    return known;
-}
-
 int attach(struct call *call, enum function function)
 {
     if (initialised == 0)
@@ -148,16 +96,15 @@ int begin(struct call *call, enum function function)
 
 static int find_path(void)
 {
-    const char *named = getenv(STATE_VARIABLE);
-    if (named == NULL || *named == '\0' || strlen(named) >= sizeof path) {
+    char named[sizeof path];
+    int code = find_state(named, sizeof named);
+    if (code != SUCCESS)
         path[0] = '\0';
-        return refuse("must name a state file", DRIVER_NOT_LOADED);
-    }
-    if (strcmp(path, named) != 0) {
+    else if (strcmp(path, named) != 0) {
         strcpy(path, named);
         mapped_inode = 0; /* another file: map it again */
     }
-    return SUCCESS;
+    return code;
 }
 
 static int initialise(enum function function)

@@ -69,7 +69,11 @@
     X(nvmlDeviceGetEnforcedPowerLimit)            \
     X(nvmlDeviceGetPowerManagementLimit)          \
     X(nvmlDeviceGetClockInfo)                     \
-    X(nvmlDeviceGetMaxClockInfo)
+    X(nvmlDeviceGetMaxClockInfo)                  \
+    X(nvmlDeviceGetCurrPcieLinkGeneration)        \
+    X(nvmlDeviceGetNvLinkRemoteDeviceType)        \
+    X(nvmlDeviceGetNvLinkRemotePciInfo_v2)        \
+    X(nvmlDeviceGetGpuFabricInfoV)
 
 #define FUNCTION_ID(name) FN_##name,
 enum function { FUNCTIONS(FUNCTION_ID) FUNCTION_COUNT };

@@ -48,11 +48,19 @@ struct call {
     uint64_t pad;    /* processes that are not there */
 };
 
+/* statefile.c */
+struct mapping {
+    struct state *state;
+    int descriptor;
+    uint64_t device, inode;
+};
+int find_state(char *path, size_t size);
+int map_state(const char *path, struct mapping *mapping);
+
 /* attach.c */
 int attach(struct call *call, enum function function);
 int begin(struct call *call, enum function function);
 int state_descriptor(void);
-uint64_t own_namespace(void);
 
 /* handles.c */
 device_t handle_of(const struct call *call, int32_t slot, int32_t instance);
@@ -66,7 +74,9 @@ int apply_faults(struct call *call, enum function function);
 /* strings.c */
 int give_text(const struct call *call, const char *text, char *target, unsigned size);
 
-/* records.c */
+/* records.c; simulator/cuda is built with it and statefile.c, too */
+uint64_t own_namespace(void);
+uint64_t own_start(void);
 enum presence { GONE, HERE, ELSEWHERE };
 struct seen {
     struct record record;

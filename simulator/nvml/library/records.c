@@ -6,9 +6,19 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "library.h"
+
+uint64_t own_namespace(void)
+{
+    static _Atomic uint64_t known;
+    struct stat status;
+    if (known == 0 && stat("/proc/self/ns/pid", &status) == 0)
+        known = status.st_ino;
+    return known;
+}
 
 /* Copy a record while others may write it; an unfinished or free one is not there. */
 static bool copy_record(struct record *source, struct record *copy)
@@ -26,7 +36,7 @@ static bool copy_record(struct record *source, struct record *copy)
 }
 
 /* Field 22 of /proc/self/stat, counted behind the last parenthesis: the name may hold anything. */
-static uint64_t read_own_start(void)
+uint64_t own_start(void)
 {
     char text[1024];
     unsigned long long start = 0;
@@ -52,7 +62,7 @@ static bool is_own(const struct record *record)
     if (record->pid != pid || record->name_space != own_namespace())
         return false;
     if (known_pid != pid) {
-        known_start = read_own_start();
+        known_start = own_start();
         known_pid = pid;
     }
     return record->started == known_start;

@@ -24,6 +24,9 @@
 /* A live holder keeps a POSIX write lock on the byte RECORD_LOCKS + slot. Far beyond the contents. */
 #define RECORD_LOCKS INT64_C(0x10000000)
 
+/* Whoever changes how much memory is taken holds a lock on this byte. */
+#define ALLOCATION_LOCK INT64_C(0x20000000)
+
 #define ANY_CARD (-1)
 #define NO_INSTANCE (-1)
 #define NOT_SUPPORTED_VALUE UINT32_C(0xffffffff)

@@ -177,3 +177,19 @@ def test_uuids_are_stable(client: Client, machine: State) -> None:
 
     assert before[:2] == again
     assert not set(other) & set(before)
+
+
+@every_model
+def test_links(client: Client, card: Expected) -> None:
+    """
+    A card tells the generation of its PCIe slot, and that it has no NVLinks to look behind.
+    """
+    handle = f"card({card.index})"
+    no_links = [
+        f"nvmlDeviceGetNvLinkRemoteDeviceType({handle}, 0)",
+        f"nvmlDeviceGetNvLinkRemotePciInfo({handle}, 0)",
+        f"nvmlDeviceGetGpuFabricInfoV({handle}, ctypes.byref(c_nvmlGpuFabricInfo_v2()))",
+    ]
+
+    assert card.capability[0] - 4 == client(f"nvmlDeviceGetCurrPcieLinkGeneration({handle})")
+    assert ["NVMLError_NotSupported"] * 3 == [client.error(call) for call in no_links]

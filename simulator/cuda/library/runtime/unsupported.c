@@ -1,0 +1,66 @@
+/* What frameworks import, but does not matter for memory: it says its name and fails. */
+#include <stdio.h>
+
+#include "runtime.h"
+
+#define UNSUPPORTED(name)                                                    \
+    EXPORT int name(void)                                                    \
+    {                                                                        \
+        fprintf(stderr, "gpufence simulator: %s is not simulated\n", #name); \
+        return note(CU_NOT_SUPPORTED);                                       \
+    }
+
+UNSUPPORTED(cudaCreateSurfaceObject)
+UNSUPPORTED(cudaCreateTextureObject)
+UNSUPPORTED(cudaDestroySurfaceObject)
+UNSUPPORTED(cudaDestroyTextureObject)
+UNSUPPORTED(cudaDeviceGetGraphMemAttribute)
+UNSUPPORTED(cudaDeviceSetGraphMemAttribute)
+UNSUPPORTED(cudaFreeArray)
+UNSUPPORTED(cudaGetChannelDesc)
+UNSUPPORTED(cudaGetSymbolAddress)
+UNSUPPORTED(cudaGetTextureObjectResourceDesc)
+UNSUPPORTED(cudaGetTextureObjectTextureDesc)
+UNSUPPORTED(cudaGraphAddEmptyNode)
+UNSUPPORTED(cudaGraphAddNode)
+UNSUPPORTED(cudaGraphConditionalHandleCreate)
+UNSUPPORTED(cudaGraphDebugDotPrint)
+UNSUPPORTED(cudaGraphDestroy)
+UNSUPPORTED(cudaGraphExecDestroy)
+UNSUPPORTED(cudaGraphGetNodes)
+UNSUPPORTED(cudaGraphInstantiate)
+UNSUPPORTED(cudaGraphInstantiateWithFlags)
+UNSUPPORTED(cudaGraphNodeGetDependencies)
+UNSUPPORTED(cudaGraphNodeGetType)
+UNSUPPORTED(cudaGraphRetainUserObject)
+UNSUPPORTED(cudaGraphUpload)
+UNSUPPORTED(cudaIpcCloseMemHandle)
+UNSUPPORTED(cudaIpcGetEventHandle)
+UNSUPPORTED(cudaIpcGetMemHandle)
+UNSUPPORTED(cudaIpcOpenEventHandle)
+UNSUPPORTED(cudaIpcOpenMemHandle)
+UNSUPPORTED(cudaKernelSetAttributeForDevice)
+UNSUPPORTED(cudaLibraryGetGlobal)
+UNSUPPORTED(cudaLibraryGetKernel)
+UNSUPPORTED(cudaLibraryGetKernelCount)
+UNSUPPORTED(cudaLibraryGetManaged)
+UNSUPPORTED(cudaLibraryGetUnifiedFunction)
+UNSUPPORTED(cudaLibraryLoadData)
+UNSUPPORTED(cudaLibraryLoadFromFile)
+UNSUPPORTED(cudaLibraryUnload)
+UNSUPPORTED(cudaMalloc3DArray)
+UNSUPPORTED(cudaMallocArray)
+UNSUPPORTED(cudaMemcpy2DFromArray)
+UNSUPPORTED(cudaMemcpy2DFromArrayAsync)
+UNSUPPORTED(cudaMemcpy2DToArray)
+UNSUPPORTED(cudaMemcpy2DToArrayAsync)
+UNSUPPORTED(cudaMemcpy3D)
+UNSUPPORTED(cudaMemcpy3DAsync)
+UNSUPPORTED(cudaMemcpyFromSymbol)
+UNSUPPORTED(cudaMemcpyToSymbol)
+UNSUPPORTED(cudaStreamBeginCapture)
+UNSUPPORTED(cudaStreamBeginCaptureToGraph)
+UNSUPPORTED(cudaStreamEndCapture)
+UNSUPPORTED(cudaStreamUpdateCaptureDependencies)
+UNSUPPORTED(cudaUserObjectCreate)
+UNSUPPORTED(cudaUserObjectRelease)

@@ -188,7 +188,7 @@ def test_links(client: Client, card: Expected) -> None:
     no_links = [
         f"nvmlDeviceGetNvLinkRemoteDeviceType({handle}, 0)",
         f"nvmlDeviceGetNvLinkRemotePciInfo({handle}, 0)",
-        f"nvmlDeviceGetGpuFabricInfoV({handle}, ctypes.byref(c_nvmlGpuFabricInfo_v2()))",
+        f"nvmlDeviceGetGpuFabricInfoV({handle}, ctypes.create_string_buffer(64))",
     ]
 
     assert card.capability[0] - 4 == client(f"nvmlDeviceGetCurrPcieLinkGeneration({handle})")

@@ -12,10 +12,10 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e images soak bench lock docs manifests clean
+.PHONY: help setup check test demo e2e images frameworks frameworks-clean soak bench lock docs manifests clean
 
 help: ## list the verbs
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: $(READY) ## build the environment in .venv (every other verb does this by itself)
 
@@ -49,8 +49,8 @@ test: static ## everything that needs no root; the command that CI runs
 	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
 
-demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1 leaves them running)
-	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep)
+demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch)
+	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep) $(if $(FRAMEWORK),--framework $(FRAMEWORK))
 
 e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)
 	@$(BIN)/python -m simulator cluster --install --prepare
@@ -58,6 +58,14 @@ e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packag
 
 images: ## build the three images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
+
+frameworks: $(READY) ## real wheels on simulated cards: does each cap bite? (tens of GB once; ONLY=torch-2.10)
+	@$(BIN)/python -m simulator wheels build $(ONLY)
+	@GPUFENCE_FRAMEWORKS_ONLY="$(ONLY)" $(BIN)/pytest -m frameworks --timeout 900 tests/frameworks; code=$$?; \
+	  $(BIN)/python -m tests.frameworks.report; exit $$code
+
+frameworks-clean: $(READY) ## remove the environments of make frameworks from the cache
+	@$(BIN)/python -m simulator wheels remove
 
 soak: $(READY) ## the long runs (many minutes)
 	@$(BIN)/python -m simulator build

@@ -39,6 +39,11 @@ COMMANDS = (
         "simulator.workload.__main__",
         "be a process that uses memory of a simulated card",
     ),
+    Command(
+        "wheels",
+        "simulator.wheels.__main__",
+        "build environments of real frameworks for workloads",
+    ),
     Command("node", "simulator.node.__main__", "be a node that runs pods as local processes"),
     Command("cluster", "simulator.cluster.__main__", "run a real cluster of one node (root)"),
     Command("demo", "simulator.demo.__main__", "tell gpufence's story, with real programs"),

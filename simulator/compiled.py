@@ -54,8 +54,12 @@ def compiled(label: str, libraries: tuple[SharedLibrary, ...], cache: Path | Non
 
 
 def default_cache() -> Path:
+    """
+    Return our part of the user's cache folder.
+    """
+    named = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        return Path.home() / ".cache" / "gpufence"
+        return (Path(named) if named else Path.home() / ".cache") / "gpufence"
     except RuntimeError as error:
         raise LibraryError("no home folder to keep the library in; set HOME") from error
 

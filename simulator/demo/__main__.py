@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING
 from gpufence.errors import GpufenceError
 from simulator.controlplane import ControlPlaneError
 from simulator.demo import eviction, story
+from simulator.demo.cast import SIMULATED, Cast
+from simulator.demo.cast import real as cast_of
 from simulator.demo.narrator import Narrator, StoryError
 from simulator.demo.stage import built
 from simulator.progress import Progress
+from simulator.wheels import install
+from simulator.wheels.catalog import find_wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,14 +33,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m simulator demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
+    parser.add_argument(
+        "--framework", metavar="NAME", help="play it with a real one: torch, or such as torch-2.10"
+    )
     arguments = parser.parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):  # whatever ends it, nothing is left behind
         signal.signal(number, signal.default_int_handler)
+    progress = Progress(sys.stdout)
     try:
-        with built(Progress(sys.stdout)) as stage:
+        cast = SIMULATED if arguments.framework is None else _real(arguments.framework, progress)
+        with built(progress) as stage:
             say = Narrator(sys.stdout, stage.plane)
-            story.tell(stage, say)
-            eviction.tell(stage, say)
+            story.tell(stage, say, cast)
+            eviction.tell(stage, say, cast)
             if arguments.keep:
                 say.chapter("Yours now, until Ctrl-C")
                 say.show(_to_try(stage))
@@ -47,6 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"demo: the story did not happen: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _real(name: str, progress: Progress) -> Cast:
+    """
+    See to it that the framework is there; says before it begins how much is to be fetched.
+    """
+    wheels = find_wheels(name)
+    if wheels.framework != "torch":
+        raise StoryError(f"the story is one of PyTorch; {name} is none: use FRAMEWORK=torch")
+    install.build([wheels], progress)
+    return cast_of(wheels.name)
 
 
 def _to_try(stage: Stage) -> str:

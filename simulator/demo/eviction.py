@@ -18,6 +18,7 @@ from simulator.demo.story import annotations_of, jsonpath, running_pod, wait_for
 
 if TYPE_CHECKING:
     from gpufence.snapshot import PodRow, Snapshot
+    from simulator.demo.cast import Cast
     from simulator.demo.narrator import Narrator
     from simulator.demo.stage import Stage
 
@@ -40,38 +41,20 @@ spec:
     resources:
       limits: {aliyun.com/gpu-mem: 6}
 """
-MANIFEST = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: greedy
-spec:
-  selector: {matchLabels: {app: greedy}}
-  template:
-    metadata: {labels: {app: greedy}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers:
-      - name: greedy
-        image: gpufence/workload
-        args: [--context, 300Mi, "hold 1Gi; after 3s grow 1Gi/s to 9Gi"]
-        resources:
-          limits: {aliyun.com/gpu-mem: 3}
-"""
 
 
-def tell(stage: Stage, say: Narrator) -> None:
-    first = _second_tenant(stage, say)
+def tell(stage: Stage, say: Narrator, cast: Cast) -> None:
+    first = _second_tenant(stage, say, cast)
     _grows(stage, say, first)
     _evicted(stage, say, first)
     _afterwards(stage, say, first)
 
 
-def _second_tenant(stage: Stage, say: Narrator) -> str:
+def _second_tenant(stage: Stage, say: Narrator, cast: Cast) -> str:
     say.chapter("5. A second tenant, who keeps to no setting")
     say.tell(
-        "A CUDA program of its own reads none of our variables. That is what the agent on the node "
-        "is for. It gives a pod 30 s over its limit; here 4 s, so that you need not wait."
+        f"{cast.greedy_is} That is what the agent on the node is for. It gives a pod 30 s over its "
+        "limit; here 4 s, so that you need not wait."
     )
     say.tell("The first team fills the other card, so that its trainer has to share.")
     say.kubectl("apply", "-n", NEIGHBOUR, "-f", "-", stdin=LABELER, quiet=True)
@@ -79,7 +62,7 @@ def _second_tenant(stage: Stage, say: Narrator) -> str:
     say.kubectl("create", "namespace", TENANT)
     say.kubectl("label", "namespace", TENANT, NEIGHBOUR, f"{names.MODE}=evict", "--overwrite")
     wait_for(lambda: stage.fences(TENANT), "the API server calls the webhook")
-    say.kubectl("apply", "-n", TENANT, "-f", "-", stdin=MANIFEST)
+    say.kubectl("apply", "-n", TENANT, "-f", "-", stdin=cast.greedy)
     pod = wait_for(lambda: _newest(stage, ""), "the tenant's pod runs")
     name: str = pod["metadata"]["name"]
     say.kubectl("get", "pod", "-n", TENANT, name, "-o", jsonpath(names.SUMMARY))

@@ -14,47 +14,32 @@ from simulator.demo.narrator import StoryError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from simulator.demo.cast import Cast
     from simulator.demo.narrator import Narrator
     from simulator.demo.stage import Stage
 
 PATIENCE_SECONDS = 60.0
-MANIFEST = """\
-apiVersion: v1
-kind: Pod
-metadata:
-  name: trainer
-spec:
-  restartPolicy: Never
-  containers:
-  - name: trainer
-    image: gpufence/workload
-    args: [--framework, torch, --context, 300Mi, --on-oom, wait, "hold 1Gi; grow 2Gi/s to 6Gi"]
-    env:
-    - {name: PYTORCH_ALLOC_CONF, value: "expandable_segments:True"}
-    resources:
-      limits: {aliyun.com/gpu-mem: 3}
-"""
 
 
-def tell(stage: Stage, say: Narrator) -> None:
+def tell(stage: Stage, say: Narrator, cast: Cast) -> None:
     """
     Tell the story; raises `StoryError` where it does not happen.
     """
-    _unfenced(stage, say)
+    _unfenced(stage, say, cast)
     _opt_in(stage, say)
-    _rewritten(stage, say)
+    _rewritten(stage, say, cast)
     _kept_inside(stage, say)
 
 
-def _unfenced(stage: Stage, say: Narrator) -> None:
+def _unfenced(stage: Stage, say: Narrator, cast: Cast) -> None:
     say.chapter("1. A namespace that did not opt in")
     say.tell(
         "Two T4 cards of 15 GiB, shared by gpushare, which only counts. This pod asks for 3 GiB "
-        "and runs a PyTorch (simulated) that wants 6 GiB. Nobody stops it."
+        f"and runs {cast.trainer_is} that wants 6 GiB. Nobody stops it."
     )
     say.kubectl("create", "namespace", "wild")
     wait_for(lambda: stage.takes_pods("wild"), "pods can be made in the namespace")
-    say.kubectl("apply", "-n", "wild", "-f", "-", stdin=MANIFEST)
+    say.kubectl("apply", "-n", "wild", "-f", "-", stdin=cast.trainer)
     pod = wait_for(lambda: running_pod(stage, "wild", "trainer"), "the pod runs")
     say.expect(
         not any(key.startswith(names.PREFIX) for key in annotations_of(pod)),
@@ -73,9 +58,9 @@ def _opt_in(stage: Stage, say: Narrator) -> None:
     wait_for(lambda: stage.fences("vision"), "the API server calls the webhook")
 
 
-def _rewritten(stage: Stage, say: Narrator) -> None:
+def _rewritten(stage: Stage, say: Narrator, cast: Cast) -> None:
     say.chapter("3. The same pod again")
-    say.kubectl("apply", "-n", "vision", "-f", "-", stdin=MANIFEST, quiet=True)
+    say.kubectl("apply", "-n", "vision", "-f", "-", stdin=cast.trainer, quiet=True)
     pod = wait_for(lambda: running_pod(stage, "vision", "trainer"), "the pod runs")
     annotations = annotations_of(pod)
     say.expect(names.PLAN in annotations, "the webhook rewrote it on the way in")

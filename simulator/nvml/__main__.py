@@ -5,7 +5,6 @@ Make, show and change simulated cards from a shell: `python -m simulator nvml --
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -25,7 +24,7 @@ from simulator.nvml.layout import FaultAction, Lists
 from simulator.nvml.state import DEFAULT_SEED, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from simulator.nvml.card import SimulatedCard
     from simulator.nvml.processes import Use
@@ -48,18 +47,12 @@ def main(argv: Sequence[str]) -> int:
     """
     arguments = _parser().parse_args(argv)
     verb: Verb = arguments.verb
-    arguments.cache = _cache(os.environ)
     try:
         verb(arguments)
     except GpufenceError as error:
         print(f"python -m simulator nvml: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _cache(variables: Mapping[str, str]) -> Path | None:
-    folder = variables.get("XDG_CACHE_HOME", "")
-    return Path(folder) / "gpufence" if folder else None
 
 
 def _create(arguments: argparse.Namespace) -> None:
@@ -69,9 +62,7 @@ def _create(arguments: argparse.Namespace) -> None:
 
 def _env(arguments: argparse.Namespace) -> None:
     State.open(arguments.state)
-    for name, value in environment(
-        arguments.state, arguments.variant, cache=arguments.cache
-    ).items():
+    for name, value in environment(arguments.state, arguments.variant).items():
         kept = f"${{{name}:+:${name}}}" if name == LIBRARY_VARIABLE else ""
         print(f"export {name}={shlex.quote(value)}{kept}")
 
@@ -110,9 +101,9 @@ def _clear(arguments: argparse.Namespace) -> None:
         faults.remove(arguments.number)
 
 
-def _build(arguments: argparse.Namespace) -> None:
+def _build(_: argparse.Namespace) -> None:
     for variant in VARIANTS:
-        print(f"{variant.name}: {library_path(variant.name, cache=arguments.cache)}", flush=True)
+        print(f"{variant.name}: {library_path(variant.name)}", flush=True)
 
 
 def _read_lists(text: str) -> Lists:

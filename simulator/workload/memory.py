@@ -5,7 +5,7 @@ The memory of one process on its cards, taken the way its framework's allocator 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from simulator.nvml.errors import CardFullError
 from simulator.nvml.layout import NO_INSTANCE, Lists
@@ -63,11 +63,11 @@ class FrameworkMemory:
         card = self._state.cards[self._place.card]
         return f"{card.name} ({card.uuid})"
 
-    def reopened(self) -> FrameworkMemory:
+    def reopened(self) -> Self:
         """
         Take as much again for another process: the one that calls this, after a fork.
         """
-        again = FrameworkMemory(self._state, self._place, self._index, self._program)
+        again = type(self)(self._state, self._place, self._index, self._program)
         again.resize(self.in_use)
         if self._holding is not None:
             again.resize_managed(self._holding.managed)

@@ -11,7 +11,7 @@ import signal
 import threading
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 from gpufence.quantity import MIB
 from simulator.workload.errors import OutOfMemoryError
@@ -31,7 +31,6 @@ from simulator.workload.script import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from simulator.workload.memory import FrameworkMemory
     from simulator.workload.signals import Workers, WorkloadClock
 
 TICK_SECONDS = 0.05
@@ -51,8 +50,38 @@ class RunContext:
     patient: bool = False
 
 
+class TenantMemory(Protocol):
+    """
+    The memory of one process on one card: of a simulated framework, or of a real one.
+    """
+
+    @property
+    def in_use(self) -> int: ...
+
+    @property
+    def shown(self) -> int:
+        """
+        What NVML shows of it, the context included.
+        """
+        ...
+
+    def resize(self, size: int) -> None:
+        """
+        Use so much from now on; raises OutOfMemoryError if it cannot be.
+        """
+        ...
+
+    def resize_managed(self, size: int) -> None: ...
+
+    def work(self, percent: int) -> None: ...
+
+    def reopened(self) -> Self: ...
+
+    def release(self) -> None: ...
+
+
 class ScriptRun:
-    def __init__(self, memories: Sequence[FrameworkMemory], context: RunContext) -> None:
+    def __init__(self, memories: Sequence[TenantMemory], context: RunContext) -> None:
         self._memories = list(memories)
         self._context = context
         self._is_worker = False
@@ -101,11 +130,11 @@ class ScriptRun:
         shown = ", ".join(f"{memory.shown // MIB} MiB" for memory in self._memories)
         self._context.say(f"{step.text}: {shown} on the card")
 
-    def _each(self, use: Callable[[FrameworkMemory], None]) -> None:
+    def _each(self, use: Callable[[TenantMemory], None]) -> None:
         for memory in self._memories:
             self._attempt(memory, use)
 
-    def _attempt(self, memory: FrameworkMemory, use: Callable[[FrameworkMemory], None]) -> None:
+    def _attempt(self, memory: TenantMemory, use: Callable[[TenantMemory], None]) -> None:
         """
         Use memory; out of it, end or, being patient, keep what there is and ask again and again.
         """
@@ -144,7 +173,7 @@ class ScriptRun:
                 self._memories.append(memory.reopened())
 
 
-def _hold(memory: FrameworkMemory, size: int, *, managed: bool) -> None:
+def _hold(memory: TenantMemory, size: int, *, managed: bool) -> None:
     if managed:
         memory.resize_managed(size)
     else:

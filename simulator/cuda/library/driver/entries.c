@@ -79,3 +79,18 @@ EXPORT int cuGetProcAddress(const char *name, void **entry, int version, uint64_
 {
     return cuGetProcAddress_v2(name, entry, version, flags, NULL);
 }
+
+/* Nobody is called back: the driver has nothing to say but the codes that it returns. */
+EXPORT int cuLogsRegisterCallback(const void *function, void *data, const void **handle)
+{
+    (void)data;
+    if (handle != NULL)
+        *handle = function;
+    return CU_SUCCESS;
+}
+
+EXPORT int cuLogsUnregisterCallback(const void *handle)
+{
+    (void)handle;
+    return CU_SUCCESS;
+}

@@ -1,0 +1,165 @@
+"""
+Run a framework's own Python as a container of a pod would run, and see where it is refused.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.nvml.state import State
+from simulator.wheels.catalog import WheelSet
+from simulator.wheels.launch import command, ours, variables
+from simulator.workload.real.probe import SIGN
+from tests.frameworks.cases import CARD, LIMIT_GIB, Case
+
+PROBE = "simulator.workload.real.probe"
+MOST_RESIDENT = 10 << 30
+"""Bytes of this machine's memory that a program may take: contents of a card are not kept."""
+
+SECONDS = 600.0
+SHOWN = 4000
+MOUNTED_AT = "/gpufence"
+KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
+
+
+@dataclass(frozen=True)
+class Injected:
+    """
+    What the webhook makes of a pod: the container's variables, and what it warns of.
+    """
+
+    variables: dict[str, str]
+    warnings: str
+
+
+def inject(case: Case, folder: Path) -> Injected:
+    """
+    Let gpufence's own command rewrite the pod, and read its variables as a kubelet would.
+    """
+    pod = _rewritten(case)
+    annotations: dict[str, str] = pod["metadata"]["annotations"]
+    told = {
+        item["name"]: item["value"] if "value" in item else _referred(item, annotations)
+        for item in pod["spec"]["containers"][0]["env"]
+    }
+    if "PYTHONPATH" in told:
+        (folder / "sitecustomize.py").write_text(annotations["gpufence.io/sitecustomize"])
+        told["PYTHONPATH"] = told["PYTHONPATH"].replace(MOUNTED_AT, str(folder))
+    return Injected(told, annotations.get("gpufence.io/warnings", ""))
+
+
+def _rewritten(case: Case) -> dict[str, Any]:
+    env = [{"name": name, "value": value} for name, value in (case.user or {}).items()]
+    container = {
+        "name": "trainer",
+        "image": "of-the-user",
+        "env": env,
+        "resources": {"limits": {"aliyun.com/gpu-mem": LIMIT_GIB}},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "trainer", "annotations": case.annotations},
+        "spec": {"containers": [container]},
+    }
+    program = [str(Path(sys.executable).with_name("gpufence-webhook")), "rewrite", "-f", "-"]
+    card = ["--card", "40960Mi", "--compute-capability", "8.0"]
+    text = subprocess.check_output(
+        [*program, *card, "-o", "yaml"], input=json.dumps(pod), text=True
+    )
+    rewritten: dict[str, Any] = yaml.safe_load(text)
+    return rewritten
+
+
+def _referred(item: dict[str, Any], annotations: Mapping[str, str]) -> str:
+    path: str = item["valueFrom"]["fieldRef"]["fieldPath"]
+    return annotations[path.removeprefix("metadata.annotations['").removesuffix("']")]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """
+    How a program ended; `answer` is the probe's, where it came to one.
+    """
+
+    code: int
+    answer: dict[str, Any]
+    said: str
+
+    @property
+    def last_words(self) -> str:
+        """
+        What the framework said when it refused, or the last line of one that failed.
+        """
+        lines = [line for line in self.said.splitlines() if line.strip()]
+        return str(self.answer.get("said") or (lines[-1] if lines else ""))
+
+
+def run_probe(
+    wheels: WheelSet,
+    folder: Path,
+    told: Mapping[str, str],
+    asked: Mapping[str, Any] | None = None,
+    flags: tuple[str, ...] = (),
+) -> Outcome:
+    """
+    Grow until refused, on a machine of one card; raises AssertionError where memory of this machine
+    is short.
+    """
+    words = json.dumps({"framework": wheels.framework, **(asked or {})})
+    return run(wheels, folder, (*flags, *ours(PROBE, words)), told)
+
+
+def run(
+    wheels: WheelSet, folder: Path, arguments: tuple[str, ...], told: Mapping[str, str]
+) -> Outcome:
+    machine = State.create(folder / "cards", CARD)
+    own = {name: os.environ[name] for name in KEPT if name in os.environ}
+    output = folder / "output"
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            command(wheels, arguments),
+            env=variables(wheels, machine.path, {**own, **told}),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=folder,
+        )
+        _wait(process)
+    said = output.read_text(errors="replace")
+    lines = [line.removeprefix(SIGN) for line in said.splitlines() if line.startswith(SIGN)]
+    answer: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+    rest = "\n".join(line for line in said.splitlines() if not line.startswith(SIGN))
+    return Outcome(process.returncode, answer, rest[-SHOWN:])
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """
+    Wait for the end, and bring it about where the program takes too much time or memory.
+    """
+    deadline = time.monotonic() + SECONDS
+    while process.poll() is None:
+        resident = _resident(process.pid)
+        if resident > MOST_RESIDENT or time.monotonic() > deadline:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise AssertionError(f"killed with {resident >> 20} MiB of this machine's memory")
+        time.sleep(0.1)
+
+
+def _resident(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    resident, shared = int(fields[1]), int(fields[2])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,49 @@
+"""
+Each framework, in each version, keeps to what the webhook tells it, or the webhook warns.
+"""
+
+import datetime as dt
+import os
+from pathlib import Path
+
+import pytest
+
+from simulator.wheels.catalog import WheelSet, find_wheels
+from tests.frameworks import report
+from tests.frameworks.cases import Case, every_case
+from tests.frameworks.running import Injected, inject, run_probe
+
+pytestmark = pytest.mark.frameworks
+
+ONLY = {find_wheels(name).name for name in os.environ.get("GPUFENCE_FRAMEWORKS_ONLY", "").split()}
+CHOSEN = [(wheels, case) for wheels, case in every_case() if not ONLY or wheels.name in ONLY]
+
+
+@pytest.mark.parametrize(
+    ("wheels", "case"), CHOSEN, ids=[f"{wheels.name}: {case.name}" for wheels, case in CHOSEN]
+)
+def test_a_cap_bites_or_is_warned_of(wheels: WheelSet, case: Case, tmp_path: Path) -> None:
+    """
+    A framework with the variables that the webhook injects stops where it shall.
+    """
+    injected = Injected({}, "") if case.user is None else inject(case, tmp_path)
+    outcome = run_probe(wheels, tmp_path, injected.variables, case.asked)
+    held, gpu = outcome.answer.get("held", 0), outcome.answer.get("gpu", True)
+    report.store(
+        wheels.name,
+        case.name,
+        {
+            "version": wheels.version,
+            "told": injected.variables,
+            "held_mib": held,
+            "gpu": gpu,
+            "code": outcome.code,
+            "said": outcome.last_words[:400],
+            "warned": bool(case.warns) and case.warns in injected.warnings,
+            "on": dt.datetime.now(dt.UTC).date().isoformat(),
+        },
+    )
+
+    assert (0, True) == (outcome.code, gpu), outcome.said
+    assert case.expected(wheels) == held, outcome.last_words
+    assert case.warns in injected.warnings

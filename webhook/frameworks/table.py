@@ -188,7 +188,14 @@ def _is_set(text: str) -> bool:
     return text not in {"", "0", "false", "no", "off"}
 
 
+_ASYNC_BACKEND = re.compile(r"(?:^|,)\s*backend\s*:\s*cudamallocasync\s*(?:,|$)")
+
 DEFEATS = {
+    names.PYTORCH_CONF: Defeat(
+        lambda text: _ASYNC_BACKEND.search(text) is not None,
+        "chooses cudaMallocAsync, which keeps to no fraction; leave backend out, or enable "
+        f"{names.PYTHON_HOOK}",
+    ),
     names.PYTORCH_CUDA_CONF: Defeat(
         lambda _: True,
         f"hides {names.PYTORCH_CONF}, so PyTorch >= 2.10 is not capped; use that name",
@@ -210,14 +217,17 @@ DEFEATS = {
 }
 
 
+_OF_PYTORCH = frozenset({names.PYTORCH_CONF, names.PYTORCH_CUDA_CONF})
+
+
 def defeat(env: str, value: str | None, *, hook: bool) -> str:
     """
     Return how a variable of the user's defeats the cap; empty where it does not.
 
-    `value` is None where it cannot be read. The start-up hook caps PyTorch past its own variable.
+    `value` is None where it cannot be read. The start-up hook caps PyTorch past its own variables.
     """
     row = DEFEATS.get(env)
     text = (value or "").strip().lower()
-    if row is None or (hook and env == names.PYTORCH_CUDA_CONF) or not row.defeats(text):
+    if row is None or (hook and env in _OF_PYTORCH) or not row.defeats(text):
         return ""
     return row.sentence.format(text)

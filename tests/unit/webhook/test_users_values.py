@@ -238,8 +238,30 @@ def test_what_defeats_a_cap_is_warned_about(env: str, value: str, word: str) -> 
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        "backend:cudaMallocAsync",
+        "expandable_segments:True, backend : cudaMallocAsync",
+        "backend:cudaMallocAsync,per_process_memory_fraction:0.05",
+    ],
+)
+def test_pytorchs_other_backend_is_warned_about(options: str) -> None:
+    """
+    PyTorch's cudaMallocAsync keeps to no fraction in its options, so that only the hook caps it.
+    """
+    _, alone = rewritten(with_env(PYTORCH_ALLOC_CONF=options))
+    hooked = with_env(PYTORCH_ALLOC_CONF=options)
+    hooked["metadata"]["annotations"] = {"gpufence.io/python-hook": "enabled"}
+    _, with_hook = rewritten(hooked)
+
+    assert any("cudaMallocAsync, which keeps to no fraction" in text for text in alone.warnings)
+    assert [] == [text for text in with_hook.warnings if "cudaMallocAsync, which" in text]
+
+
+@pytest.mark.parametrize(
     ("env", "value"),
     [
+        ("PYTORCH_ALLOC_CONF", "backend:native"),
         ("XLA_PYTHON_CLIENT_ALLOCATOR", "default"),
         ("TF_FORCE_UNIFIED_MEMORY", "0"),
         ("TF_GPU_ALLOCATOR", "x"),

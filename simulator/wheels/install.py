@@ -62,7 +62,11 @@ def python_of(wheels: WheelSet, cache: Path | None = None) -> Path:
 
 
 def packages_of(wheels: WheelSet, cache: Path | None = None) -> Path:
-    return folder_of(wheels, cache) / "lib" / f"python{PYTHON}" / "site-packages"
+    """
+    Return the folder of an environment into which pip installs.
+    """
+    (packages,) = folder_of(wheels, cache).glob("lib/python3*/site-packages")
+    return packages
 
 
 def build(wanted: Iterable[WheelSet], progress: Progress, cache: Path | None = None) -> None:

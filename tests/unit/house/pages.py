@@ -1,8 +1,9 @@
 """
-The pages with tables that are written from the code: settings and dialects, each text of which
-stands once.
+The pages with tables that are written from the code: settings, dialects and what was measured with
+frameworks, each text of which stands once.
 
-A table stands between two comments, of which the first names what it has the rows of.
+A table stands between two comments, of which the first names what it has the rows of, or what
+writes it.
 """
 
 import re
@@ -37,6 +38,8 @@ def _rows(listed: str) -> str:
 def _table(name: str) -> str:
     module, _, attribute = name.partition(":")
     found = getattr(import_module(module), attribute)
+    if callable(found):
+        return str(found())
     return _dialects(found) if found is SPECS else markdown_table(found)
 
 

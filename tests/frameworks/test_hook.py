@@ -1,0 +1,103 @@
+"""
+The start-up hook in real frameworks: whatever way a process starts, the cap is there, or Python was
+told to leave out what the hook needs.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from simulator.wheels.catalog import find_wheels
+from simulator.workload.real.probe import SIGN
+from tests.frameworks.cases import ALL, HOOK, OURS, Case
+from tests.frameworks.chosen import is_chosen
+from tests.frameworks.running import inject, run, run_probe
+
+pytestmark = pytest.mark.frameworks
+
+VERSIONS = [
+    pytest.param(name, marks=[] if is_chosen(name) else pytest.mark.skip("not asked for by ONLY"))
+    for name in ("torch-2.15", "torch-2.9", "torch-2.5")
+]
+HOOKED = Case("with the start-up hook", annotations=HOOK)
+CHILDREN = f"""
+import json, multiprocessing, sys
+sys.path.append({str(Path(__file__).resolve().parents[2])!r})
+
+def work(answers):
+    from simulator.workload.real.probe import probe
+    answers.put(probe({{"framework": "torch"}}))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    answers = context.Queue()
+    child = context.Process(target=work, args=(answers,))
+    child.start()
+    print(f"\\n{SIGN}{{json.dumps(answers.get())}}", flush=True)
+    child.join()
+"""
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_child_of_any_kind_is_capped(name: str, method: str, tmp_path: Path) -> None:
+    """
+    Forked and spawned processes keep to the cap like their parent.
+    """
+    (tmp_path / "program.py").write_text(CHILDREN)
+    told = inject(HOOKED, tmp_path).variables
+    outcome = run(find_wheels(name), tmp_path, ("program.py", method), told)
+
+    assert OURS == outcome.answer.get("held"), outcome.said
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize("flags", [("-O",), ("-s",), ("-Xutf8",)])
+def test_most_flags_change_nothing(name: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    """
+    The cap is there with every flag that leaves PYTHONPATH alone.
+    """
+    told = inject(HOOKED, tmp_path).variables
+    outcome = run_probe(find_wheels(name), tmp_path, told, flags=flags)
+
+    assert OURS == outcome.answer.get("held"), outcome.said
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize("flag", ["-E", "-I"])
+def test_a_python_that_ignores_its_environment_starts(name: str, flag: str, tmp_path: Path) -> None:
+    """
+    Told to ignore PYTHONPATH, Python has no hook; what PyTorch reads by itself still counts.
+    """
+    told = inject(HOOKED, tmp_path).variables
+    outcome = run_probe(find_wheels(name), tmp_path, told, flags=(flag,))
+    reads_it_itself = name == "torch-2.15"
+
+    assert (OURS if reads_it_itself else ALL) == outcome.answer.get("held"), outcome.said
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize("theirs", ["print('theirs ran')", "raise OSError('theirs ran')"])
+def test_an_images_own_sitecustomize_runs_too(name: str, theirs: str, tmp_path: Path) -> None:
+    """
+    A sitecustomize of the image's own has its turn, also if it fails, and the cap is there.
+    """
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text(theirs)
+    case = Case("its own", user={"PYTHONPATH": str(own)}, annotations=HOOK)
+    told = inject(case, tmp_path).variables
+    outcome = run_probe(find_wheels(name), tmp_path, told)
+
+    assert OURS == outcome.answer.get("held"), outcome.said
+    assert "theirs ran" in outcome.said
+
+
+def test_the_program_of_the_children_is_python() -> None:
+    """
+    The text that children are started from can be compiled, and answers as the probe does.
+    """
+    compile(CHILDREN, "program.py", "exec")
+
+    assert json.dumps(SIGN)[1:-1] in CHILDREN

@@ -25,7 +25,10 @@ QUARTER_LESS = 30208
 
 OURS = 5632
 OURS_IN_BYTES = 5696
-"""CuPy is told bytes, where the others are told a share of what CUDA shows of the card."""
+"""
+CuPy and TensorFlow's logical devices are told amounts, where the others are told a share of what
+CUDA shows of the card.
+"""
 
 TWENTIETH = 1984
 HOOK = {"gpufence.io/python-hook": "enabled"}
@@ -118,7 +121,12 @@ JAX = (
     Case(f"`{XLA}=14%`", OURS, {XLA: "14%"}),
     Case(f"`{XLA_NEW}=0.9`", OURS, {XLA_NEW: "0.9"}),
     Case("both names", OURS, {XLA: "0.9", XLA_NEW: "0.9"}),
-    Case(f"`{XLA_ALLOCATOR}=platform`", ALL, {XLA_ALLOCATOR: "platform"}, warns=IGNORES),
+    Case(
+        f"`{XLA_ALLOCATOR}=platform`",
+        {"jax-0.10": 39936, "jax-0.4.23": ALL},
+        {XLA_ALLOCATOR: "platform"},
+        warns=IGNORES,
+    ),
     Case(f"`{XLA_ALLOCATOR}=cuda_async`", ALL, {XLA_ALLOCATOR: "cuda_async"}, warns=IGNORES),
 )
 
@@ -129,7 +137,7 @@ TENSORFLOW = (
     Case("a program that limits itself to 2048 MiB", TWENTIETH, asked={"limit": 2048}),
     Case(
         "a program that limits itself to 20000 MiB, with the start-up hook",
-        OURS,
+        OURS_IN_BYTES,
         annotations=HOOK,
         asked={"limit": 20000},
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.wheels.catalog import WHEEL_SETS
-from tests.frameworks.cases import CASES
+from tests.frameworks.cases import CASES, TOLD_MIB
 
 RESULTS = Path(__file__).with_name("results.json")
 TITLES = {
@@ -68,7 +68,8 @@ def _table(framework: str, results: dict[str, dict[str, Result]]) -> str:
         [case.name, *(_cell(results[one.name].get(case.name)) for one in columns)]
         for case in CASES[framework]
     ]
-    lines = [["the pod", *heads], ["---"] * (len(columns) + 1), *rows]
+    dates = [max(each["on"] for each in results[one.name].values()) for one in columns]
+    lines = [["the pod", *heads], ["---"] * (len(columns) + 1), *rows, ["measured on", *dates]]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
@@ -79,8 +80,9 @@ def _cell(result: Result | None) -> str:
         return "on the CPU"
     if result["code"]:
         return f"does not start: {result['said']}"
+    kept = "capped" if result["held_mib"] <= TOLD_MIB else "not capped"
     warned = ", warned of" if result["warned"] else ""
-    return f"{result['held_mib']} MiB{warned}"
+    return f"{kept}, {result['held_mib']} MiB{warned}"
 
 
 if __name__ == "__main__":

@@ -3,20 +3,19 @@ Each framework, in each version, keeps to what the webhook tells it, or the webh
 """
 
 import datetime as dt
-import os
 from pathlib import Path
 
 import pytest
 
-from simulator.wheels.catalog import WheelSet, find_wheels
+from simulator.wheels.catalog import WheelSet
 from tests.frameworks import report
 from tests.frameworks.cases import Case, every_case
+from tests.frameworks.chosen import is_chosen
 from tests.frameworks.running import Injected, inject, run_probe
 
 pytestmark = pytest.mark.frameworks
 
-ONLY = {find_wheels(name).name for name in os.environ.get("GPUFENCE_FRAMEWORKS_ONLY", "").split()}
-CHOSEN = [(wheels, case) for wheels, case in every_case() if not ONLY or wheels.name in ONLY]
+CHOSEN = [(wheels, case) for wheels, case in every_case() if is_chosen(wheels.name)]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ writes it.
 
 import re
 from importlib import import_module
+from types import FunctionType
 
 from gpufence.dialects import SPECS, DialectSpec
 from gpufence.settings import markdown_table
@@ -38,7 +39,7 @@ def _rows(listed: str) -> str:
 def _table(name: str) -> str:
     module, _, attribute = name.partition(":")
     found = getattr(import_module(module), attribute)
-    if callable(found):
+    if isinstance(found, FunctionType):
         return str(found())
     return _dialects(found) if found is SPECS else markdown_table(found)
 

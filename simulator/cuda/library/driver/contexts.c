@@ -108,17 +108,22 @@ static void close_context(struct context *context)
     ledger_give(device_at(context->ordinal), context->size);
 }
 
-EXPORT int cuDevicePrimaryCtxRetain(struct context **context, int ordinal)
+static int check_device(int ordinal)
 {
     if (ready() != CU_SUCCESS)
         return CU_NOT_INITIALIZED;
-    if (context == NULL)
-        return CU_INVALID_VALUE;
-    if (device_at(ordinal) == NULL)
-        return CU_INVALID_DEVICE;
+    return device_at(ordinal) == NULL ? CU_INVALID_DEVICE : CU_SUCCESS;
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(struct context **context, int ordinal)
+{
+    int code = check_device(ordinal);
+    if (code != CU_SUCCESS || context == NULL)
+        return code != CU_SUCCESS ? code : CU_INVALID_VALUE;
     lock_tables();
     struct context *primary = &contexts[ordinal];
-    int code = primary->alive ? CU_SUCCESS : open_context(primary, ordinal);
+    if (!primary->alive)
+        code = open_context(primary, ordinal);
     if (code == CU_SUCCESS) {
         primary->references++;
         *context = primary;
@@ -129,13 +134,13 @@ EXPORT int cuDevicePrimaryCtxRetain(struct context **context, int ordinal)
 
 static int leave_primary(int ordinal, bool at_once)
 {
-    if (ready() != CU_SUCCESS)
-        return CU_NOT_INITIALIZED;
-    if (device_at(ordinal) == NULL)
-        return CU_INVALID_DEVICE;
+    int code = check_device(ordinal);
+    if (code != CU_SUCCESS)
+        return code;
     lock_tables();
     struct context *primary = &contexts[ordinal];
-    int code = primary->alive || at_once ? CU_SUCCESS : CU_INVALID_CONTEXT;
+    if (!primary->alive && !at_once)
+        code = CU_INVALID_CONTEXT;
     if (primary->references > 0)
         primary->references--;
     if (at_once)
@@ -158,12 +163,9 @@ EXPORT int cuDevicePrimaryCtxReset_v2(int ordinal)
 
 EXPORT int cuDevicePrimaryCtxGetState(int ordinal, unsigned *flags, int *active)
 {
-    if (ready() != CU_SUCCESS)
-        return CU_NOT_INITIALIZED;
-    if (device_at(ordinal) == NULL)
-        return CU_INVALID_DEVICE;
-    if (flags == NULL || active == NULL)
-        return CU_INVALID_VALUE;
+    int code = check_device(ordinal);
+    if (code != CU_SUCCESS || flags == NULL || active == NULL)
+        return code != CU_SUCCESS ? code : CU_INVALID_VALUE;
     *flags = contexts[ordinal].flags;
     *active = contexts[ordinal].alive;
     return CU_SUCCESS;
@@ -171,12 +173,10 @@ EXPORT int cuDevicePrimaryCtxGetState(int ordinal, unsigned *flags, int *active)
 
 EXPORT int cuDevicePrimaryCtxSetFlags_v2(int ordinal, unsigned flags)
 {
-    if (ready() != CU_SUCCESS)
-        return CU_NOT_INITIALIZED;
-    if (device_at(ordinal) == NULL)
-        return CU_INVALID_DEVICE;
-    contexts[ordinal].flags = flags;
-    return CU_SUCCESS;
+    int code = check_device(ordinal);
+    if (code == CU_SUCCESS)
+        contexts[ordinal].flags = flags;
+    return code;
 }
 
 static int push(struct context *context)
@@ -189,14 +189,11 @@ static int push(struct context *context)
 
 EXPORT int cuCtxCreate_v2(struct context **context, unsigned flags, int ordinal)
 {
-    if (ready() != CU_SUCCESS)
-        return CU_NOT_INITIALIZED;
-    if (context == NULL)
-        return CU_INVALID_VALUE;
-    if (device_at(ordinal) == NULL)
-        return CU_INVALID_DEVICE;
+    int code = check_device(ordinal);
+    if (code != CU_SUCCESS || context == NULL)
+        return code != CU_SUCCESS ? code : CU_INVALID_VALUE;
     lock_tables();
-    int code = CU_OUT_OF_MEMORY;
+    code = CU_OUT_OF_MEMORY;
     struct context *one = made < MAX_CONTEXTS ? &contexts[made] : NULL;
     if (one != NULL)
         code = open_context(one, ordinal);
@@ -207,13 +204,6 @@ EXPORT int cuCtxCreate_v2(struct context **context, unsigned flags, int ordinal)
     }
     unlock_tables();
     return code == CU_SUCCESS ? push(one) : code;
-}
-
-EXPORT int cuCtxCreate_v3(struct context **context, void *settings, int number, unsigned flags,
-                          int ordinal)
-{
-    (void)settings, (void)number;
-    return cuCtxCreate_v2(context, flags, ordinal);
 }
 
 EXPORT int cuCtxCreate_v4(struct context **context, void *settings, unsigned flags, int ordinal)
@@ -311,39 +301,4 @@ EXPORT int cuCtxGetApiVersion(const void *handle, unsigned *version)
         return CU_INVALID_CONTEXT;
     *version = API_VERSION;
     return CU_SUCCESS;
-}
-
-EXPORT int cuCtxSetLimit(int limit, size_t value)
-{
-    struct context *context;
-    (void)limit, (void)value;
-    return current_context(&context);
-}
-
-EXPORT int cuCtxGetLimit(size_t *value, int limit)
-{
-    struct context *context;
-    int code = current_context(&context);
-    (void)limit;
-    if (code == CU_SUCCESS)
-        *value = 1024;
-    return code;
-}
-
-EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-    struct context *context;
-    int code = current_context(&context);
-    if (code == CU_SUCCESS && least != NULL)
-        *least = 0;
-    if (code == CU_SUCCESS && greatest != NULL)
-        *greatest = -5;
-    return code;
-}
-
-/* No peers: cuDeviceCanAccessPeer says so. */
-EXPORT int cuCtxEnablePeerAccess(const void *peer, unsigned flags)
-{
-    (void)peer, (void)flags;
-    return CU_PEER_ACCESS_UNSUPPORTED;
 }

@@ -8,19 +8,7 @@
 
 #include "driver.h"
 
-#define LARGEST (UINT64_C(4) << 20)  /* of one copy that keeps its contents */
-#define MOST_KEPT (UINT64_C(1) << 30) /* of all copies to cards together */
-
-static _Atomic uint64_t kept;
-
-static bool is_on_card(uint64_t address)
-{
-    lock_tables();
-    const struct allocation *found = find_allocation(address);
-    bool on_card = found != NULL && found->origin != FROM_HOST && found->origin != FROM_CALLER;
-    unlock_tables();
-    return on_card;
-}
+#define LARGEST (UINT64_C(4) << 20) /* of one copy that keeps its contents */
 
 static int copy(void *target, const void *source, size_t size)
 {
@@ -30,7 +18,7 @@ static int copy(void *target, const void *source, size_t size)
         return code;
     if (target == NULL || source == NULL)
         return CU_INVALID_VALUE;
-    if (size > LARGEST || (is_on_card((uint64_t)target) && (kept += size) > MOST_KEPT))
+    if (size > LARGEST || !keep_contents((uint64_t)target, size))
         return CU_SUCCESS;
     memmove(target, source, size);
     return CU_SUCCESS;
@@ -96,7 +84,7 @@ static int fill(uint64_t target, unsigned value, size_t width, size_t count)
         return code;
     if (target == 0 || target % width != 0)
         return CU_INVALID_VALUE;
-    if (count > LARGEST / width || (kept += count * width) > MOST_KEPT)
+    if (count > LARGEST / width || !keep_contents(target, count * width))
         return CU_SUCCESS;
     for (size_t i = 0; i < count; i++)
         memcpy((char *)target + i * width, &value, width); /* little endian */

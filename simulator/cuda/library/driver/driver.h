@@ -45,22 +45,33 @@ void unlock_tables(void);
 int current_context(struct context **context);
 int context_ordinal(const struct context *context);
 
-/* memory.c */
+/* addresses.c */
 enum origin { FROM_CARD, FROM_MANAGED, FROM_HOST, FROM_CALLER, FROM_POOL, FROM_RESERVATION };
 struct allocation {
-    uint64_t start, size, charged, id;
+    uint64_t start, size, id;
+    uint64_t charged; /* to the card */
+    uint64_t kept;    /* bytes of its contents */
     enum origin origin;
     struct context *context;
     struct pool *pool;
     struct allocation *next, *previous;
 };
+struct allocation *find_allocation(uint64_t address);
+struct allocation *newest_allocation(void);
+struct allocation *add_allocation(enum origin origin, uint64_t size, uint64_t alignment);
+bool note_allocation(struct allocation *allocation);
+void drop_allocation(struct allocation *allocation);
+void free_allocations_of_pool(const struct pool *pool);
+bool keep_contents(uint64_t address, uint64_t size);
+static inline uint64_t round_up(uint64_t size, uint64_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
+
+/* memory.c */
 bool charge(struct device *device, uint64_t size);
 void discharge(struct device *device, uint64_t size);
-struct allocation *find_allocation(uint64_t address);
-struct allocation *add_allocation(enum origin origin, uint64_t size, uint64_t alignment);
-void drop_allocation(struct allocation *allocation);
 void free_allocations_of(const struct context *context);
-void free_allocations_of_pool(const struct pool *pool);
 
 /* pools.c */
 void free_pools_of(const struct context *context);

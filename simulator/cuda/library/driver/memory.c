@@ -1,23 +1,11 @@
 /* Memory that programs allocate: on a card, managed, or of the host. */
 #define _GNU_SOURCE
-#include <search.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "driver.h"
 
 #define SMALL (UINT64_C(1) << 20) /* smaller allocations share blocks */
 #define BLOCK (UINT64_C(2) << 20)
-#define PAGE UINT64_C(4096)
-
-static void *tree; /* of allocations, by address */
-static struct allocation *newest;
-static uint64_t last_id;
-
-static uint64_t round_up(uint64_t size, uint64_t unit)
-{
-    return (size + unit - 1) / unit * unit;
-}
 
 /* How much more, or less, of a card it takes to have so many bytes in small allocations. */
 static uint64_t blocks_of(uint64_t small)
@@ -50,85 +38,6 @@ void discharge(struct device *device, uint64_t size)
         ledger_give(device, less);
 }
 
-/* Ranges compare equal where they touch: so one address finds the allocation around it. */
-static int compare(const void *left, const void *right)
-{
-    const struct allocation *one = left, *other = right;
-    if (one->start + one->size <= other->start)
-        return -1;
-    return other->start + other->size <= one->start ? 1 : 0;
-}
-
-struct allocation *find_allocation(uint64_t address)
-{
-    struct allocation wanted = {.start = address, .size = 1};
-    struct allocation **found = address == 0 ? NULL : tfind(&wanted, &tree, compare);
-    return found == NULL ? NULL : *found;
-}
-
-static bool note(struct allocation *allocation)
-{
-    if (tsearch(allocation, &tree, compare) == NULL)
-        return false;
-    allocation->id = ++last_id;
-    allocation->next = newest;
-    if (newest != NULL)
-        newest->previous = allocation;
-    newest = allocation;
-    return true;
-}
-
-/* Map addresses that start at a multiple of the alignment; pages cost nothing until written to. */
-static uint64_t map_addresses(uint64_t size, uint64_t alignment)
-{
-    uint64_t extra = alignment > PAGE ? alignment : 0;
-    char *start = mmap(NULL, size + extra, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED)
-        return 0;
-    if (extra == 0)
-        return (uint64_t)start;
-    uint64_t aligned = round_up((uint64_t)start, alignment);
-    uint64_t before = aligned - (uint64_t)start;
-    if (before > 0)
-        munmap(start, before);
-    if (extra > before)
-        munmap((char *)aligned + size, extra - before);
-    return aligned;
-}
-
-struct allocation *add_allocation(enum origin origin, uint64_t size, uint64_t alignment)
-{
-    struct allocation *allocation = calloc(1, sizeof *allocation);
-    if (allocation == NULL || size > UINT64_MAX / 4)
-        goto failed;
-    allocation->origin = origin;
-    allocation->size = round_up(size, PAGE);
-    allocation->start = map_addresses(allocation->size, alignment);
-    if (allocation->start == 0)
-        goto failed;
-    if (note(allocation))
-        return allocation;
-    munmap((void *)allocation->start, allocation->size);
-failed:
-    free(allocation);
-    return NULL;
-}
-
-void drop_allocation(struct allocation *allocation)
-{
-    tdelete(allocation, &tree, compare);
-    if (allocation->next != NULL)
-        allocation->next->previous = allocation->previous;
-    if (allocation->previous != NULL)
-        allocation->previous->next = allocation->next;
-    else
-        newest = allocation->next;
-    if (allocation->origin != FROM_CALLER)
-        munmap((void *)allocation->start, allocation->size);
-    free(allocation);
-}
-
 static void release(struct allocation *allocation)
 {
     if (allocation->origin == FROM_POOL) {
@@ -146,20 +55,10 @@ static void release(struct allocation *allocation)
 void free_allocations_of(const struct context *context)
 {
     struct allocation *next;
-    for (struct allocation *one = newest; one != NULL; one = next) {
+    for (struct allocation *one = newest_allocation(); one != NULL; one = next) {
         next = one->next;
         if (one->context == context && one->origin != FROM_RESERVATION)
             release(one);
-    }
-}
-
-void free_allocations_of_pool(const struct pool *pool)
-{
-    struct allocation *next;
-    for (struct allocation *one = newest; one != NULL; one = next) {
-        next = one->next;
-        if (one->pool == pool)
-            drop_allocation(one);
     }
 }
 
@@ -174,7 +73,7 @@ static int allocate(enum origin origin, uint64_t *address, size_t size)
     struct device *device = device_at(context_ordinal(context));
     if (origin == FROM_CARD && !charge(device, size))
         return CU_OUT_OF_MEMORY;
-    struct allocation *made = add_allocation(origin, size, size >= SMALL ? BLOCK : PAGE);
+    struct allocation *made = add_allocation(origin, size, size >= SMALL ? BLOCK : 0);
     if (made == NULL) {
         if (origin == FROM_CARD)
             discharge(device, size);
@@ -272,7 +171,7 @@ EXPORT int cuMemHostRegister_v2(void *address, size_t size, unsigned flags)
         .start = (uint64_t)address, .size = size, .origin = FROM_CALLER, .context = context,
     };
     lock_tables();
-    bool noted = find_allocation(allocation->start) == NULL && note(allocation);
+    bool noted = note_allocation(allocation);
     unlock_tables();
     if (!noted)
         free(allocation);

@@ -60,7 +60,7 @@ static bool reserve(struct pool *pool, uint64_t wanted)
 
 static uint64_t blocks(uint64_t bytes)
 {
-    return (bytes + BLOCK - 1) / BLOCK * BLOCK;
+    return round_up(bytes, BLOCK);
 }
 
 static int take(struct pool *pool, uint64_t *address, size_t size, struct context *context)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpufence.names import SIMULATOR_STATE
 from simulator.compiled import SharedLibrary, compiled
-from simulator.nvml.build import LIBRARY_VARIABLE, library_path
+from simulator.nvml.build import CURRENT, LIBRARY_VARIABLE, library_path
 from simulator.nvml.build import SOURCES as NVML_SOURCES
 
 DRIVER = "libcuda.so.1"
@@ -36,7 +36,11 @@ def library_folder(*, cache: Path | None = None, flags: tuple[str, ...] = ()) ->
 
 
 def environment(
-    state: Path, *, cuda: int | None = None, cache: Path | None = None
+    state: Path,
+    *,
+    cuda: int | None = None,
+    variant: str = CURRENT,
+    cache: Path | None = None,
 ) -> dict[str, str]:
     """
     Return the variables to start a program with; `cuda` is the major its runtime must have.
@@ -45,7 +49,7 @@ def environment(
     preload = {PRELOAD: str(folder / runtime(cuda))} if cuda is not None else {}
     return {
         SIMULATOR_STATE: str(state.absolute()),
-        LIBRARY_VARIABLE: f"{folder}:{library_path(cache=cache).parent}",
+        LIBRARY_VARIABLE: f"{folder}:{library_path(variant, cache=cache).parent}",
         **preload,
     }
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
 from gpufence.quantity import MIB, read_bytes
+from simulator.cuda.build import RUNTIMES
+from simulator.cuda.build import environment as cuda_environment
 from simulator.nvml.build import (
     CURRENT,
     LIBRARY_VARIABLE,
@@ -62,7 +64,12 @@ def _create(arguments: argparse.Namespace) -> None:
 
 def _env(arguments: argparse.Namespace) -> None:
     State.open(arguments.state)
-    for name, value in environment(arguments.state, arguments.variant).items():
+    state, variant, cuda = arguments.state, arguments.variant, arguments.cuda
+    if cuda is None:
+        variables = environment(state, variant)
+    else:
+        variables = cuda_environment(state, cuda=cuda, variant=variant)
+    for name, value in variables.items():
         kept = f"${{{name}:+:${name}}}" if name == LIBRARY_VARIABLE else ""
         print(f"export {name}={shlex.quote(value)}{kept}")
 
@@ -188,6 +195,12 @@ def _parser() -> argparse.ArgumentParser:
     for one in (create, env):
         names = [variant.name for variant in VARIANTS]
         one.add_argument("--variant", default=CURRENT, choices=names, help="which driver's library")
+        one.add_argument(
+            "--cuda",
+            type=int,
+            choices=RUNTIMES,
+            help="also a CUDA driver, and this major's runtime",
+        )
     _verb(verbs, "show", _show, "list cards, processes and faults")
     put = _verb(verbs, "put", _put, "list any PID on a card")
     put.add_argument("--card", required=True, help="index, index:instance or UUID")

@@ -95,3 +95,17 @@ def test_wrong_words_are_usage_errors(
 
     assert 2 == ended.value.code
     assert complaint in capsys.readouterr().err
+
+
+def test_a_program_of_cuda_is_told_more(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Asked for CUDA, what a client needs includes the driver's folder and the runtime.
+    """
+    run("env", path)
+    plain = capsys.readouterr().out
+    run("env", path, "--cuda", 13)
+    more = capsys.readouterr().out
+
+    assert "LD_PRELOAD" not in plain
+    assert "libcudart.so.13" in more
+    assert "/cuda-" in more.split("LD_LIBRARY_PATH=")[1].split(":")[0]

@@ -120,6 +120,7 @@ JAX = (
     Case(f"`{XLA}=0.9`", OURS, {XLA: "0.9"}),
     Case(f"`{XLA}=14%`", OURS, {XLA: "14%"}),
     Case(f"`{XLA_NEW}=0.9`", OURS, {XLA_NEW: "0.9"}),
+    Case(f"`{XLA_NEW}=0.05`", TWENTIETH, {XLA_NEW: "0.05"}),
     Case("both names", OURS, {XLA: "0.9", XLA_NEW: "0.9"}),
     Case(
         f"`{XLA_ALLOCATOR}=platform`",

@@ -14,8 +14,8 @@ from gpufence.plan import ContainerPlan, Done, Setting, write_container
 from webhook.frameworks.figures import Basis, Injecting, container_figures
 from webhook.frameworks.launch import by_ssh, several, withheld
 from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
-from webhook.frameworks.table import GROWTH, FixedRow, FrameworkRow, defeat
-from webhook.frameworks.values import allowed, lowered, value_for
+from webhook.frameworks.table import GROWTH, XLA, XLA_NEW, FixedRow, FrameworkRow, defeat
+from webhook.frameworks.values import allowed, lowered, smaller_share, value_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -205,7 +205,8 @@ class _Work:
         if launch is not None and lever is not None and row is lever.row:
             user = user if self.wish is None else self.wish
             label = lever.shown if env.startswith(names.SETTING_PREFIX) else ""
-        value = value_for(row, self.figures, user)
+        newer = self.text.variables.get(XLA_NEW.env, ABSENT).user if row is XLA else None
+        value = value_for(row, self.figures, smaller_share(user, newer) if newer else user)
         if value is None:
             return
         slot = ""
@@ -217,10 +218,12 @@ class _Work:
             self.entries[env] = {"name": env, "valueFrom": source}
             self.values[key] = value.text
         figures = value.figures[:4] if value.figures is not None else ()
-        done = value.done if really else Done.PLANNED
+        done = value.done if user or not newer else Done.SET
+        done = done if really else Done.PLANNED
         self.settings.append(Setting(env, slot, row.form, done, user, *figures))
         if value.done is Done.LOWERED:
-            self.warnings.append(lowered(row, value, user or "", label=label))
+            said, label = (user, label) if user or not newer else (newer, XLA_NEW.env)
+            self.warnings.append(lowered(row, value, said or "", label=label))
 
     def _new_slot(self) -> str:
         self.next_slot += 1

@@ -11,7 +11,6 @@ from webhook.frameworks.figures import Basis
 from webhook.frameworks.table import (
     TABLE,
     XLA,
-    XLA_BLANK,
     XLA_NEW,
     XLA_NEW_BLANK,
     FixedRow,
@@ -104,7 +103,7 @@ def own_rows(
 
 def _xla_rows(text: ContainerText) -> Iterator[FrameworkRow | FixedRow]:
     """
-    Yield JAX's two names: the one the user chose, and the other as blank.
+    Yield JAX's two names: the one that every version reads, and the other as blank.
 
     Where one of them cannot be read, setting the other could make both non-empty, so both stay.
     """
@@ -112,7 +111,5 @@ def _xla_rows(text: ContainerText) -> Iterator[FrameworkRow | FixedRow]:
     new = text.variables.get(XLA_NEW.env, ABSENT)
     if old.hidden or new.hidden:
         yield from (row for row, each in ((XLA, old), (XLA_NEW, new)) if each.hidden)
-    elif new.user:
-        yield from (XLA_BLANK, XLA_NEW)
     else:
         yield from (XLA, XLA_NEW_BLANK)

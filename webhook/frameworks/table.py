@@ -145,8 +145,7 @@ def fraction_row(
 
 XLA = fraction_row(names.XLA_FRACTION)
 XLA_NEW = fraction_row(names.XLA_NEW_FRACTION)
-XLA_BLANK = FixedRow(names.XLA_FRACTION, "")  # both names non-empty: JAX falls back to the CPU
-XLA_NEW_BLANK = FixedRow(names.XLA_NEW_FRACTION, "")
+XLA_NEW_BLANK = FixedRow(names.XLA_NEW_FRACTION, "")  # both filled: JAX falls back to the CPU
 TF_GROWTH = FixedRow(names.TF_GROWTH, "true")
 
 TABLE: tuple[FrameworkRow | FixedRow, ...] = (

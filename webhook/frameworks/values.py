@@ -11,7 +11,7 @@ from gpufence import names
 from gpufence.errors import shown
 from gpufence.plan import Done
 from gpufence.quantity import write_mebibytes
-from webhook.frameworks.table import FixedRow, FrameworkRow
+from webhook.frameworks.table import FixedRow, FrameworkRow, read_fraction
 
 if TYPE_CHECKING:
     from webhook.frameworks.figures import CardFigures, ContainerFigures
@@ -69,12 +69,22 @@ def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str
         without = row.without if isinstance(row, FixedRow) else "is no cap"
         return f"{summary} {without}; {shown(value.text)} counts"
     if figures is None:
-        other = names.XLA_NEW_FRACTION if row.env == names.XLA_FRACTION else names.XLA_FRACTION
-        return f"{summary} beside {other} sends JAX to the CPU; only {other} counts"
+        return (
+            f"{summary} is unknown to older JAX, and beside {names.XLA_FRACTION} sends a newer one"
+            f" to the CPU; {names.XLA_FRACTION} alone counts, with the smaller of both values"
+        )
     what = "is above the share" if value.readable else "is no cap"
     if isinstance(row, FrameworkRow) and row.left_free and value.readable:
         what = "leaves too little free"
     return f"{summary} {what}; {value.text} counts{_basis(figures)}"
+
+
+def smaller_share(one: str | None, other: str) -> str:
+    """
+    Return which of a user's two texts for one share asks for less, as far as they can be read.
+    """
+    known = [(share, text) for text in (one, other) if text and (share := read_fraction(text))]
+    return min(known)[1] if known else other
 
 
 def _fixed(row: FixedRow, user: str | None) -> Value:

@@ -90,27 +90,40 @@ def test_a_kept_value_is_not_worth_a_word() -> None:
     assert Done.KEPT is done(said, names.XLA_FRACTION)
 
 
-def test_only_one_name_of_jax_is_ever_filled() -> None:
+@pytest.mark.parametrize(
+    ("newer", "older", "expected"),
+    [
+        ("0.05", "", "0.05"),
+        ("0.9", "", "0.140000"),
+        ("14%", "", "0.140000"),
+        ("0.05", "0.1", "0.05"),
+        ("0.1", "0.05", "0.05"),
+        ("0.9", "lots", "0.140000"),
+        ("lots", "0.05", "0.05"),
+    ],
+)
+def test_the_name_that_every_jax_reads_is_filled(newer: str, older: str, expected: str) -> None:
     """
-    JAX's newer name is honoured when the user chose it, and the older one is blank.
+    Older JAX reads one name only, so the smaller value stands there and the other is blank.
     """
-    result, _ = rewritten(with_env(XLA_CLIENT_MEM_FRACTION="0.05"))
+    own = {names.XLA_NEW_FRACTION: newer} | ({names.XLA_FRACTION: older} if older else {})
+    result, said = rewritten(with_env(**own))
     seen = environment(result)
 
-    assert ("", "0.05") == (seen[names.XLA_FRACTION], seen[names.XLA_NEW_FRACTION])
+    assert (expected, "") == (seen[names.XLA_FRACTION], seen[names.XLA_NEW_FRACTION])
+    assert any("unknown to older JAX" in text for text in said.warnings)
 
 
-def test_both_names_of_jax_are_mended() -> None:
+def test_a_newer_name_is_no_older_one_afterwards() -> None:
     """
-    Where the user filled both names, which sends JAX to the CPU, only the newer stays.
+    What the plan keeps as the user's stays under the name that the user wrote.
     """
-    result, said = rewritten(
-        with_env(XLA_CLIENT_MEM_FRACTION="0.05", XLA_PYTHON_CLIENT_MEM_FRACTION="0.1")
-    )
-    seen = environment(result)
+    _, said = rewritten(with_env(XLA_CLIENT_MEM_FRACTION="0.9"))
+    settings = {item.env: item.user for item in said.plan.containers["main"].settings}
 
-    assert ("", "0.05") == (seen[names.XLA_FRACTION], seen[names.XLA_NEW_FRACTION])
-    assert "sends JAX to the CPU" in said.warnings[0]
+    assert (None, "0.9") == (settings[names.XLA_FRACTION], settings[names.XLA_NEW_FRACTION])
+    assert Done.SET is done(said, names.XLA_FRACTION)
+    assert 'XLA_CLIENT_MEM_FRACTION "0.9" is above the share' in said.warnings[0]
 
 
 @pytest.mark.parametrize("env", [names.XLA_FRACTION, names.XLA_NEW_FRACTION])

@@ -43,7 +43,8 @@ for n in shm pts; do mkdir "$d/$n"; mount --rbind "/dev/$n" "$d/$n"; done
 ln -s /proc/self/fd "$d/fd"
 : > "$d/nvidiactl"
 mount --rbind "$d" /dev
-rmdir "$d" 2>/dev/null || :
+umount --lazy "$d"
+rmdir "$d"
 exec "$@"
 """
 

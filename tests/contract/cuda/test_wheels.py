@@ -137,7 +137,7 @@ def test_jax_finds_a_device_file(cache: Path, tmp_path: Path) -> None:
     python.chmod(0o755)
     try:
         command = launch.command(jax, (), cache_folder=cache)
-    except launch.WheelsError as error:
+    except install.WheelsError as error:
         pytest.skip(str(error))
     variables = {**os.environ, "TMPDIR": str(temporary)}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)

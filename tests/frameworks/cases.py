@@ -42,7 +42,9 @@ class Case:
     One pod. `held` is in MiB, by the name of the environment where versions differ.
 
     `user` are the pod's own variables, None is a pod that the webhook never saw. `asked` are more
-    words for the probe. `warns` is what the webhook says of a cap that is lost.
+    words for the probe. `warns` is what the webhook says of a cap that is lost. `alone` is what a
+    framework makes of the variables by itself, and `instead` what it says where it does not start,
+    or goes on without the card.
     """
 
     name: str
@@ -51,9 +53,24 @@ class Case:
     annotations: dict[str, str] = field(default_factory=dict)
     asked: dict[str, Any] = field(default_factory=dict)
     warns: str = ""
+    alone: bool = False
+    instead: str | dict[str, str] = ""
 
     def expected(self, wheels: WheelSet) -> int:
         return self.held if isinstance(self.held, int) else self.held[wheels.name]
+
+    def said_instead(self, wheels: WheelSet) -> str:
+        return self.instead if isinstance(self.instead, str) else self.instead[wheels.name]
+
+
+def alone(
+    held: int | dict[str, int] = 0, instead: str | dict[str, str] = "", **variables: str
+) -> Case:
+    """
+    Ask a framework what it makes of a value, with no webhook in between.
+    """
+    text = ", ".join(f"`{name}={value}`" for name, value in variables.items())
+    return Case(f"alone: {text}", held, variables, alone=True, instead=instead)
 
 
 NEWER = ("torch-2.15", "torch-2.10")
@@ -64,6 +81,10 @@ def since_2_10(newer: int, older: int = ALL) -> dict[str, int]:
     return dict.fromkeys(NEWER, newer) | dict.fromkeys(OLDER, older)
 
 
+def says_since_2_10(newer: str, older: str = "") -> dict[str, str]:
+    return dict.fromkeys(NEWER, newer) | dict.fromkeys(OLDER, older)
+
+
 ALLOC, CUDA_ALLOC = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
 XLA, XLA_NEW = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
 XLA_ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
@@ -71,6 +92,9 @@ HIDES = f"hides {ALLOC}"
 IGNORES = f"ignores {XLA}"
 ASYNC = "backend:cudaMallocAsync"
 EXPANDABLE = "expandable_segments:True"
+FRACTION = "per_process_memory_fraction:{}"
+UNRECOGNIZED = "RuntimeError: Unrecognized CachingAllocator option: per_process_memory_fraction"
+NO_VALUE = "Index out of bounds in ConfigTokenizer"
 
 TORCH = (
     Case("without gpufence", ALL, user=None),
@@ -110,6 +134,33 @@ TORCH = (
         annotations=HOOK,
         asked={"between": SAY_MORE},
     ),
+    alone(since_2_10(TWENTIETH), PYTORCH_ALLOC_CONF=FRACTION.format("0.05")),
+    alone(
+        since_2_10(TWENTIETH, 0),
+        says_since_2_10("", UNRECOGNIZED),
+        PYTORCH_CUDA_ALLOC_CONF=FRACTION.format("0.05"),
+    ),
+    alone(
+        since_2_10(8064, 0),
+        says_since_2_10("", UNRECOGNIZED),
+        PYTORCH_ALLOC_CONF=FRACTION.format("0.05"),
+        PYTORCH_CUDA_ALLOC_CONF=FRACTION.format("0.20"),
+    ),
+    alone(
+        since_2_10(0),
+        says_since_2_10("ValueError: per_process_memory_fraction is invalid"),
+        PYTORCH_ALLOC_CONF=FRACTION.format("1.5"),
+    ),
+    alone(
+        since_2_10(0),
+        says_since_2_10("ValueError: Unrecognized key 'lots'"),
+        PYTORCH_ALLOC_CONF="lots:1",
+    ),
+    alone(
+        {**since_2_10(0), "torch-2.9": ALL},  # 2.9 only reads it as it ends
+        {**says_since_2_10(NO_VALUE), "torch-2.9": NO_VALUE},
+        PYTORCH_ALLOC_CONF=FRACTION.format(""),
+    ),
 )
 
 JAX = (
@@ -129,6 +180,22 @@ JAX = (
         warns=IGNORES,
     ),
     Case(f"`{XLA_ALLOCATOR}=cuda_async`", ALL, {XLA_ALLOCATOR: "cuda_async"}, warns=IGNORES),
+    alone(OURS, XLA_PYTHON_CLIENT_MEM_FRACTION="0.14"),
+    alone({"jax-0.10": OURS, "jax-0.4.23": QUARTER_LESS}, XLA_CLIENT_MEM_FRACTION="0.14"),
+    alone(
+        {"jax-0.10": 0, "jax-0.4.23": OURS},
+        {
+            "jax-0.10": "ValueError: XLA_CLIENT_MEM_FRACTION is specified together with",
+            "jax-0.4.23": "",
+        },
+        XLA_PYTHON_CLIENT_MEM_FRACTION="0.14",
+        XLA_CLIENT_MEM_FRACTION="0.14",
+    ),
+    alone(
+        0,
+        "ValueError: could not convert string to float: '14%'",
+        XLA_PYTHON_CLIENT_MEM_FRACTION="14%",
+    ),
 )
 
 TENSORFLOW = (
@@ -157,6 +224,11 @@ CUPY = (
     Case("`CUPY_GPU_MEMORY_LIMIT=2147483648`", 2048, {"CUPY_GPU_MEMORY_LIMIT": "2147483648"}),
     Case("`CUPY_GPU_MEMORY_LIMIT=5%`", TWENTIETH, {"CUPY_GPU_MEMORY_LIMIT": "5%"}),
     Case("`CUPY_GPU_MEMORY_LIMIT=2GiB`", OURS_IN_BYTES, {"CUPY_GPU_MEMORY_LIMIT": "2GiB"}),
+    alone(
+        0,
+        "ValueError: invalid literal for int() with base 10: '2GiB'",
+        CUPY_GPU_MEMORY_LIMIT="2GiB",
+    ),
 )
 
 ONNX_RUNTIME = (

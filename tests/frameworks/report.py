@@ -77,9 +77,10 @@ def _cell(result: Result | None) -> str:
     if result is None:
         return ""
     if not result["gpu"]:
-        return "on the CPU"
+        return f"**on the CPU**: `{result['said']}`"
     if result["code"]:
-        return f"does not start: {result['said']}"
+        when = "ends with" if result["held_mib"] else "does not start"
+        return f"**{when}**: `{result['said']}`"
     kept = "capped" if result["held_mib"] <= TOLD_MIB else "not capped"
     warned = ", warned of" if result["warned"] else ""
     return f"{kept}, {result['held_mib']} MiB{warned}"

@@ -51,10 +51,9 @@ static struct context *top(void)
 
 static void set_top(struct context *context)
 {
-    if (context == NULL)
-        depth = depth > 0 ? depth - 1 : 0;
-    else
-        stack[depth > 0 ? depth - 1 : depth++] = context;
+    depth -= depth > 0;
+    if (context != NULL)
+        stack[depth++] = context;
 }
 
 int current_context(struct context **context)
@@ -141,10 +140,8 @@ static int leave_primary(int ordinal, bool at_once)
     struct context *primary = &contexts[ordinal];
     if (!primary->alive && !at_once)
         code = CU_INVALID_CONTEXT;
-    if (primary->references > 0)
-        primary->references--;
-    if (at_once)
-        primary->references = 0;
+    bool last = at_once || primary->references <= 1;
+    primary->references = last ? 0 : primary->references - 1;
     if (code == CU_SUCCESS && primary->references == 0)
         close_context(primary);
     unlock_tables();

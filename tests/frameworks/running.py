@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from gpufence import names
 from simulator.nvml.state import State
 from simulator.wheels.catalog import WheelSet
+from simulator.wheels.install import packages_of
 from simulator.wheels.launch import command, ours, variables
 from simulator.workload.real.probe import SIGN
 from tests.frameworks.cases import CARD, LIMIT_GIB, Case
@@ -27,18 +30,19 @@ MOST_RESIDENT = 10 << 30
 
 SECONDS = 600.0
 SHOWN = 4000
-MOUNTED_AT = "/gpufence"
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
 
 
 @dataclass(frozen=True)
 class Injected:
     """
-    What the webhook makes of a pod: the container's variables, and what it warns of.
+    What the webhook makes of a pod: the container's variables, what it warns of, and the line that
+    is mounted into the folders from which Python starts.
     """
 
     variables: dict[str, str]
-    warnings: str
+    warnings: str = ""
+    site_line: str = ""
 
 
 def inject(case: Case, folder: Path) -> Injected:
@@ -51,10 +55,12 @@ def inject(case: Case, folder: Path) -> Injected:
         item["name"]: item["value"] if "value" in item else _referred(item, annotations)
         for item in pod["spec"]["containers"][0]["env"]
     }
+    if names.SITECUSTOMIZE in annotations:
+        (folder / names.HOOK_FILE).write_text(annotations[names.SITECUSTOMIZE])
     if "PYTHONPATH" in told:
-        (folder / "sitecustomize.py").write_text(annotations["gpufence.io/sitecustomize"])
-        told["PYTHONPATH"] = told["PYTHONPATH"].replace(MOUNTED_AT, str(folder))
-    return Injected(told, annotations.get("gpufence.io/warnings", ""))
+        told["PYTHONPATH"] = told["PYTHONPATH"].replace(names.HOOK_FOLDER, str(folder))
+    line = annotations.get(names.SITE_LINE, "").replace(names.HOOK_FOLDER, str(folder))
+    return Injected(told, annotations.get(names.WARNINGS, ""), line)
 
 
 def _rewritten(case: Case) -> dict[str, Any]:
@@ -107,7 +113,7 @@ class Outcome:
 def run_probe(
     wheels: WheelSet,
     folder: Path,
-    told: Mapping[str, str],
+    injected: Injected,
     asked: Mapping[str, Any] | None = None,
     flags: tuple[str, ...] = (),
 ) -> Outcome:
@@ -116,19 +122,20 @@ def run_probe(
     is short.
     """
     words = json.dumps({"framework": wheels.framework, **(asked or {})})
-    return run(wheels, folder, (*flags, *ours(PROBE, words)), told)
+    return run(wheels, folder, (*flags, *ours(PROBE, words)), injected)
 
 
-def run(
-    wheels: WheelSet, folder: Path, arguments: tuple[str, ...], told: Mapping[str, str]
-) -> Outcome:
+def run(wheels: WheelSet, folder: Path, arguments: tuple[str, ...], injected: Injected) -> Outcome:
+    """
+    Run the environment's Python with the variables and the line of a container.
+    """
     machine = State.create(folder / "cards", CARD)
     own = {name: os.environ[name] for name in KEPT if name in os.environ}
     output = folder / "output"
-    with output.open("wb") as stream:
+    with output.open("wb") as stream, _mounted(wheels, injected.site_line):
         process = subprocess.Popen(
             command(wheels, arguments),
-            env=variables(wheels, machine.path, {**own, **told}),
+            env=variables(wheels, machine.path, {**own, **injected.variables}),
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -140,6 +147,22 @@ def run(
     answer: dict[str, Any] = json.loads(lines[-1]) if lines else {}
     rest = "\n".join(line for line in said.splitlines() if not line.startswith(SIGN))
     return Outcome(process.returncode, answer, rest[-SHOWN:])
+
+
+@contextmanager
+def _mounted(wheels: WheelSet, line: str) -> Iterator[None]:
+    """
+    Have a line in the environment's site folder, as a mount would put it there.
+    """
+    path = packages_of(wheels) / names.HOOK_SITE_FILE
+    if not line:
+        yield
+        return
+    path.write_text(line)
+    try:
+        yield
+    finally:
+        path.unlink()
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:

@@ -4,6 +4,7 @@ told to leave out what the hook needs.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ VERSIONS = [
     pytest.param(name, marks=[] if is_chosen(name) else pytest.mark.skip("not asked for by ONLY"))
     for name in ("torch-2.15", "torch-2.9", "torch-2.5")
 ]
-HOOKED = Case("with the start-up hook", annotations=HOOK)
+SITE = Case("carried by a line in a site folder", annotations=HOOK)
+PATH = Case("carried by PYTHONPATH", annotations={"gpufence.io/python-hook": "pythonpath"})
+CARRIERS = pytest.mark.parametrize("carrier", [SITE, PATH], ids=["site", "path"])
 CHILDREN = f"""
 import json, multiprocessing, sys
 sys.path.append({str(Path(__file__).resolve().parents[2])!r})
@@ -39,56 +42,75 @@ if __name__ == "__main__":
 """
 
 
+@CARRIERS
 @pytest.mark.parametrize("name", VERSIONS)
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_a_child_of_any_kind_is_capped(name: str, method: str, tmp_path: Path) -> None:
+def test_a_child_of_any_kind_is_capped(
+    name: str, method: str, carrier: Case, tmp_path: Path
+) -> None:
     """
     Forked and spawned processes keep to the cap like their parent.
     """
     (tmp_path / "program.py").write_text(CHILDREN)
-    told = inject(HOOKED, tmp_path).variables
-    outcome = run(find_wheels(name), tmp_path, ("program.py", method), told)
+    injected = inject(carrier, tmp_path)
+    outcome = run(find_wheels(name), tmp_path, ("program.py", method), injected)
 
     assert OURS == outcome.answer.get("held"), outcome.said
 
 
+@CARRIERS
 @pytest.mark.parametrize("name", VERSIONS)
 @pytest.mark.parametrize("flags", [("-O",), ("-s",), ("-Xutf8",)])
-def test_most_flags_change_nothing(name: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_most_flags_change_nothing(
+    name: str, flags: tuple[str, ...], carrier: Case, tmp_path: Path
+) -> None:
     """
     The cap is there with every flag that leaves PYTHONPATH alone.
     """
-    told = inject(HOOKED, tmp_path).variables
-    outcome = run_probe(find_wheels(name), tmp_path, told, flags=flags)
+    outcome = run_probe(find_wheels(name), tmp_path, inject(carrier, tmp_path), flags=flags)
 
     assert OURS == outcome.answer.get("held"), outcome.said
 
 
 @pytest.mark.parametrize("name", VERSIONS)
 @pytest.mark.parametrize("flag", ["-E", "-I"])
-def test_a_python_that_ignores_its_environment_starts(name: str, flag: str, tmp_path: Path) -> None:
+def test_a_python_that_ignores_its_environment_is_capped(
+    name: str, flag: str, tmp_path: Path
+) -> None:
     """
-    Told to ignore PYTHONPATH, Python has no hook; what PyTorch reads by itself still counts.
+    The line in the site folder is read also where Python is told to ignore its variables.
     """
-    told = inject(HOOKED, tmp_path).variables
-    outcome = run_probe(find_wheels(name), tmp_path, told, flags=(flag,))
+    outcome = run_probe(find_wheels(name), tmp_path, inject(SITE, tmp_path), flags=(flag,))
+
+    assert OURS == outcome.answer.get("held"), outcome.said
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize("flag", ["-E", "-I"])
+def test_without_pythonpath_the_path_carries_nothing(name: str, flag: str, tmp_path: Path) -> None:
+    """
+    Told to ignore PYTHONPATH, Python has no hook by it; what PyTorch reads by itself still counts.
+    """
+    outcome = run_probe(find_wheels(name), tmp_path, inject(PATH, tmp_path), flags=(flag,))
     reads_it_itself = name == "torch-2.15"
 
     assert (OURS if reads_it_itself else ALL) == outcome.answer.get("held"), outcome.said
 
 
+@CARRIERS
 @pytest.mark.parametrize("name", VERSIONS)
 @pytest.mark.parametrize("theirs", ["print('theirs ran')", "raise OSError('theirs ran')"])
-def test_an_images_own_sitecustomize_runs_too(name: str, theirs: str, tmp_path: Path) -> None:
+def test_an_images_own_sitecustomize_runs_too(
+    name: str, theirs: str, carrier: Case, tmp_path: Path
+) -> None:
     """
     A sitecustomize of the image's own has its turn, also if it fails, and the cap is there.
     """
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text(theirs)
-    case = Case("its own", user={"PYTHONPATH": str(own)}, annotations=HOOK)
-    told = inject(case, tmp_path).variables
-    outcome = run_probe(find_wheels(name), tmp_path, told)
+    case = replace(carrier, user={"PYTHONPATH": str(own)})
+    outcome = run_probe(find_wheels(name), tmp_path, inject(case, tmp_path))
 
     assert OURS == outcome.answer.get("held"), outcome.said
     assert "theirs ran" in outcome.said

@@ -26,8 +26,8 @@ def test_a_cap_bites_or_is_warned_of(wheels: WheelSet, case: Case, tmp_path: Pat
     A framework with the variables that the webhook injects stops where it shall.
     """
     untouched = case.user is None or case.alone
-    injected = Injected(case.user or {}, "") if untouched else inject(case, tmp_path)
-    outcome = run_probe(wheels, tmp_path, injected.variables, case.asked)
+    injected = Injected(case.user or {}) if untouched else inject(case, tmp_path)
+    outcome = run_probe(wheels, tmp_path, injected, case.asked)
     held, gpu = outcome.answer.get("held", 0), outcome.answer.get("gpu", True)
     instead = case.said_instead(wheels)
     report.store(

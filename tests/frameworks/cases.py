@@ -180,6 +180,12 @@ JAX = (
         warns=IGNORES,
     ),
     Case(f"`{XLA_ALLOCATOR}=cuda_async`", ALL, {XLA_ALLOCATOR: "cuda_async"}, warns=IGNORES),
+    Case(
+        "`TF_FORCE_UNIFIED_MEMORY=1`",
+        40320,  # managed memory is charged to nobody, and ends only with the card
+        {"TF_FORCE_UNIFIED_MEMORY": "1"},
+        warns="lifts every cap",
+    ),
     alone(OURS, XLA_PYTHON_CLIENT_MEM_FRACTION="0.14"),
     alone({"jax-0.10": OURS, "jax-0.4.23": QUARTER_LESS}, XLA_CLIENT_MEM_FRACTION="0.14"),
     alone(

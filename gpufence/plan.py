@@ -124,7 +124,7 @@ def write_container(container: ContainerPlan) -> str:
             f'"user":{user},"done":{quoted(item.done)},{figures[amounts]}}}'
         )
     runs = ""
-    if container.runs:
+    if container.runs or container.reads:
         reads = ",".join(map(quoted, container.reads))
         runs = f'"runs":{quoted(container.runs)},"reads":[{reads}],'
     return (

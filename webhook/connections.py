@@ -1,6 +1,9 @@
 """
-Connections that strangers cannot pile up: their number is bounded, and how long and how large the
-head of a request may be.
+Connections that strangers cannot pile up: their number is bounded, how long and how large the head
+of a request may be, and how many answers wait for somebody who does not read them.
+
+An API server speaks plainly: it asks, reads the whole answer, and asks again. Who asks before he
+has read, or goes on after a body's end, is none.
 """
 
 from __future__ import annotations
@@ -10,22 +13,38 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gpufence.errors import GpufenceError
+
 if TYPE_CHECKING:
     from asyncio import TimerHandle, Transport
 
-MOST_CONNECTIONS = 1024
-"""An API server opens one for each admission that waits for us."""
+MOST_CONNECTIONS = 320
+"""
+An API server opens one for each admission that waits for us. Each takes up to a third of a MiB: the
+buffers of its TLS stay as large as what once came at a time.
+"""
 
-MOST_HEAD_BYTES = 64 * 2**10
+MOST_HEAD_BYTES = 16 * 2**10
 HEAD_SECONDS = 10.0
+MOST_UNREAD = 8
+"""Large answers that wait for their readers: those of an API server, which reads at once, pass."""
+
+ANSWER_SECONDS = 10.0
+
+
+class UnwelcomeError(GpufenceError):
+    """
+    Raised where a connection has been ended, so that nothing more of it is read.
+    """
 
 
 class BoundedProtocol(HttpToolsProtocol):
     """
-    Ends a connection whose request's head does not come, or does not end.
+    Ends a connection whose request's head does not come, or does not end, or whose answer is not
+    read.
 
-    Where there are too many connections, one gives way that never brought a whole request, else
-    the one that has been idle for the longest.
+    Where there are too many connections, another gives way to the newest: one that never brought a
+    whole request, else the one that has been idle for the longest.
     """
 
     def __init__(self, *parts: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's own
@@ -33,22 +52,24 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes: int | None = 0
         self._head_timer: TimerHandle | None = None
         self._requests = 0
-        self._since = time.monotonic()
+        self._since = self._unread_since = time.monotonic()
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # uvicorn's
         super().connection_made(transport)
         self._wait_for_head()
         if len(self.connections) > MOST_CONNECTIONS:
-            idle = [
-                each
-                for each in self.connections
-                if isinstance(each, BoundedProtocol) and each.is_idle()
-            ]
+            idle = [each for each in self._all() if each is not self and each.is_idle()]
             max(idle, key=BoundedProtocol.dispensable, default=self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_wait()
         super().connection_lost(exc)
+
+    def forget(self) -> None:
+        """
+        Let go of what knows us, where there never was a connection: nobody collects garbage here.
+        """
+        self.parser = None  # type: ignore[assignment] # as uvicorn does when a connection is lost
 
     def data_received(self, data: bytes) -> None:
         self._since = time.monotonic()
@@ -59,13 +80,28 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def on_message_begin(self) -> None:
+        if not self.is_idle() or self.transport.get_write_buffer_size():
+            self._show_the_door("asks before it has read")
         self._wait_for_head()
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head_timer is None:
+            self._show_the_door("goes on with headers after its body")
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._end_wait()
         self._requests += 1
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread_since = time.monotonic()
+        self.loop.call_later(ANSWER_SECONDS, self._end_unread, self._unread_since)
+        waiting = [each for each in self._all() if each.flow.write_paused]
+        if len(waiting) > MOST_UNREAD:
+            min(waiting, key=BoundedProtocol.unread_since).transport.abort()
 
     def is_idle(self) -> bool:
         """
@@ -73,8 +109,18 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         return not self._requests or bool(self.cycle.response_complete)
 
+    def unread_since(self) -> float:
+        return self._unread_since
+
     def dispensable(self) -> tuple[bool, float]:
         return self._requests == 0, -self._since
+
+    def _all(self) -> list[BoundedProtocol]:
+        return [each for each in self.connections if isinstance(each, BoundedProtocol)]
+
+    def _show_the_door(self, why: str) -> None:
+        self.transport.abort()
+        raise UnwelcomeError(f"a connection that {why} is ended")
 
     def _wait_for_head(self) -> None:
         self._end_wait()
@@ -89,3 +135,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self.transport.abort()
+
+    def _end_unread(self, since: float) -> None:
+        """
+        End the connection where what was left unread at a time still is.
+        """
+        if self.flow.write_paused and self._unread_since == since:
+            self.transport.abort()

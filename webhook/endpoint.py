@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _OK, _BAD, _NOT_ALLOWED, _BUG = 200, 400, 405, 500
 _LEAVE = frozenset({413, 503})
 _SORRY = b"internal error; the webhook's log tells more under request.uid\n"
+_PIECE_BYTES = 64 * 2**10  # what is taken at a time from an answer, as its reader reads
 _log = logging.getLogger(__name__)
 
 
@@ -103,7 +104,11 @@ class Endpoint:
         if self._is_draining() or status in _LEAVE:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        for start in range(0, len(body) - _PIECE_BYTES, _PIECE_BYTES):
+            piece = body[start : start + _PIECE_BYTES]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        rest = body[(len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES :]
+        await send({"type": "http.response.body", "body": rest})
 
 
 async def _answered(hook: Hook, body: bytes) -> Reply:

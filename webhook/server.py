@@ -13,7 +13,7 @@ import gc
 import logging
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import uvicorn
 import uvloop
@@ -25,6 +25,7 @@ from service.exposition import CONTENT_TYPE
 from service.listen import address_of
 from webhook.connections import BoundedProtocol
 from webhook.endpoint import Endpoint
+from webhook.handshakes import Handshakes
 from webhook.hooks.bindings import BindingHook
 from webhook.hooks.pods import PodHook
 
@@ -134,7 +135,6 @@ class BoundApp:
         self, app: App, listener: socket.socket, context: ssl.SSLContext | None = None
     ) -> None:
         self.listener = listener
-        factory = None if context is None else (lambda _config, _default: context)
         self.server = _Server(
             uvicorn.Config(
                 app,
@@ -148,8 +148,8 @@ class BoundApp:
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
-                ssl_context_factory=factory,
-            )
+            ),
+            context,
         )
 
     @property
@@ -158,6 +158,23 @@ class BoundApp:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, context: ssl.SSLContext | None) -> None:
+        super().__init__(config)
+        self._context = context
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._context is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        doors = [Handshakes(each, self._context, self._protocol) for each in sockets or ()]
+        for each in doors:
+            each.begin()
+        self.servers = cast("list[asyncio.Server]", doors)
+
+    def _protocol(self) -> BoundedProtocol:
+        return BoundedProtocol(self.config, self.server_state, self.lifespan.state)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield  # two servers share the process: its signals are handled in one place, below

@@ -165,6 +165,78 @@ def test_connections_without_a_word(webhook: Webhook) -> None:
     assert peak_mib(webhook) < LIMIT_MIB
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 400_000,
+        HEAD % 2 + b"{}" + (HEAD % 2 + b"{}") * 100_000,
+        b"POST /v1/pods/cap HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+        + b"a: b\r\n" * 2_000_000,
+    ],
+    ids=["no bodies", "bodies", "headers after the body"],
+)
+def test_more_than_one_question_at_a_time(webhook: Webhook, sent: bytes) -> None:
+    """
+    Who goes on before he has read the answer is not listened to.
+    """
+    with ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(opened(webhook, sent))
+        waits = [answered_within(webhook) for _ in range(5)]
+
+    assert max(waits) < PATIENCE_SECONDS
+    assert peak_mib(webhook) < LIMIT_MIB / 2
+
+
+def test_answers_that_nobody_reads(webhook: Webhook) -> None:
+    """
+    Large answers are made once, and do not wait for ever for their readers.
+    """
+    doubles = [{"name": "CUPY_GPU_MEMORY_LIMIT", "value": "1"}] * 600
+    env = [*doubles, {"name": "LARGE", "value": "x" * 1_000_000}]
+    item = pod()
+    item["spec"] = {"containers": [container("main", resources=GPU, env=env)]}
+    body = encoded(review(object=item))
+    with ExitStack() as held:
+        for _ in range(150):
+            held.enter_context(opened(webhook, HEAD % len(body) + body))
+        waits = [answered_within(webhook) for _ in range(5)]
+    status, answer = webhook.post("/v1/pods/cap", body)
+
+    assert (200, True) == (status, json.loads(answer)["response"]["allowed"])
+    assert len(answer) > 1_000_000
+    assert max(waits) < PATIENCE_SECONDS
+    assert peak_mib(webhook) < LIMIT_MIB
+
+
+def test_connections_that_never_speak_tls(webhook: Webhook) -> None:
+    """
+    Whoever only connects is counted, too.
+    """
+    with ExitStack() as held:
+        for _ in range(6000):
+            held.enter_context(socket.create_connection((LOOPBACK, webhook.port)))
+        waits = [answered_within(webhook) for _ in range(5)]
+
+    assert max(waits) < PATIENCE_SECONDS
+    assert peak_mib(webhook) < LIMIT_MIB / 2
+
+
+def test_connections_that_have_asked_once_lock_nobody_out(webhook: Webhook) -> None:
+    """
+    However many stay after large questions of theirs, the newest is answered.
+    """
+    body = b"x" * 250_000
+    with ExitStack() as held:
+        for _ in range(600):
+            asked = held.enter_context(opened(webhook, HEAD % len(body) + body))
+            assert asked.recv(12).startswith(b"HTTP/1.1 400")
+        waits = [answered_within(webhook) for _ in range(5)]
+
+    assert max(waits) < PATIENCE_SECONDS
+    assert peak_mib(webhook) < LIMIT_MIB
+
+
 def test_two_thousand_different_pods_are_forgotten(webhook: Webhook) -> None:
     """
     Nothing of a tenant's text is remembered once his pod is answered.

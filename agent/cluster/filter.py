@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpufence import names
-from gpufence.dialects import ANNOTATION_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
+from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,18 +22,23 @@ if TYPE_CHECKING:
 Named: TypeAlias = "tuple[str, JsonObject]"
 
 _FORGOTTEN: Final = frozenset({names.SITECUSTOMIZE, names.SUMMARY, names.WARNINGS})
-_FOREIGN: Final = frozenset({*ANNOTATION_KEYS, names.MIRROR})
-_FIRST: Final = frozenset({*names.USER_KEYS, *names.WRITTEN_KEYS, *_FOREIGN})
+_MEANT: Final = {
+    *names.USER_KEYS,
+    *names.WRITTEN_KEYS,
+    *ANNOTATION_KEYS,
+    *CARD_KEYS,
+    names.MIRROR,
+} - _FORGOTTEN
 _SHARING: Final = frozenset(
     {names.GKE_CLIENTS, names.GKE_SHARING, names.GFD_REPLICAS, names.GFD_SHARING}
 )
+_ZERO: Final = ("0", 0)
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
 MOST_CONTAINERS: Final = 512
 MOST_RESOURCES: Final = 64
 MOST_LABELS: Final = 64
-MOST_ANNOTATIONS: Final = 1024
 MOST_CHARACTERS: Final = 2**15
 """
 Of one pod: its containers of each kind, what each of them asks for, and its own words altogether.
@@ -60,11 +65,12 @@ def filter_pod(pod: JsonObject) -> Named:
     Probes, conditions and images change all day long and decide nothing.
     """
     metadata, spec, status = (_part(pod, key) for key in ("metadata", "spec", "status"))
+    containers = {key: _containers(spec, key) for key in ("containers", "initContainers")}
     kept = {
         "metadata": {
             **_some(metadata, "uid", "namespace", "name", "deletionTimestamp"),
             "labels": dict(islice(_part(metadata, "labels").items(), MOST_LABELS)),
-            "annotations": _bounded(dict(_of_pod(_part(metadata, "annotations")))),
+            "annotations": _bounded(_of_pod(_part(metadata, "annotations"), containers)),
             "ownerReferences": [
                 _some(item, "apiVersion", "kind", "name", "uid", "controller")
                 for item in metadata.get("ownerReferences") or []
@@ -74,8 +80,7 @@ def filter_pod(pod: JsonObject) -> Named:
         "spec": {
             **_some(spec, "nodeName", "terminationGracePeriodSeconds"),
             "nodeSelector": _sharing(_part(spec, "nodeSelector")),
-            "containers": _containers(spec, "containers"),
-            "initContainers": _containers(spec, "initContainers"),
+            **containers,
             "resourceClaims": [{} for _ in (spec.get("resourceClaims") or [])[:1]],
         },
         "status": {
@@ -134,31 +139,37 @@ def _containers(spec: JsonObject, key: str) -> list[JsonObject]:
 
 def _container(item: JsonObject) -> JsonObject:
     limits = _part(_part(item, "resources"), "limits")
-    asked = (
-        pair for pair in limits.items() if pair[0] in GPU_RESOURCES or pair[0].startswith(PREFIXES)
-    )
-    kept = {"limits": dict(islice(asked, MOST_RESOURCES))}
+    asked = [
+        (key, amount)
+        for key, amount in limits.items()
+        if amount not in _ZERO and (key in GPU_RESOURCES or key.startswith(PREFIXES))
+    ]
+    # Of those known by their beginning alone there may be thousands: they crowd out none.
+    asked.sort(key=lambda pair: pair[0] not in GPU_RESOURCES)
+    kept = {"limits": dict(asked[:MOST_RESOURCES])}
     return {**_some(item, "name", "restartPolicy"), "resources": kept}
 
 
 def _bounded(texts: dict[str, str]) -> dict[str, str]:
     """
-    Keep as much as makes sense: the keys that have a meaning first, and the shortest of the others.
+    Keep as much as makes sense, the shortest first.
     """
     kept = {}
     left = MOST_CHARACTERS
-    ordered = sorted(texts, key=lambda key: (key not in _FIRST, len(texts[key]), key))
-    for key in ordered[:MOST_ANNOTATIONS]:
+    for key in sorted(texts, key=lambda key: (len(texts[key]), key)):
         size = len(key) + len(texts[key])
         kept[key] = texts[key] if size <= left else UNREADABLE
         left -= min(size, left)
     return kept
 
 
-def _of_pod(annotations: JsonObject) -> Iterator[tuple[str, str]]:
-    for key, text in annotations.items():
-        if key in _FOREIGN or (key.startswith(names.PREFIX) and key not in _FORGOTTEN):
-            yield key, text
+def _of_pod(annotations: JsonObject, containers: Mapping[str, list[JsonObject]]) -> dict[str, str]:
+    """
+    Keep the keys that mean something on this pod: any other could be there by the thousand.
+    """
+    names_of = (item.get("name", "") for items in containers.values() for item in items)
+    meant = _MEANT.union(f"{names.MEMORY_OF_CONTAINER}{name}" for name in names_of)
+    return {key: text for key, text in annotations.items() if key in meant}
 
 
 def _ours(texts: JsonObject) -> Iterator[tuple[str, str]]:

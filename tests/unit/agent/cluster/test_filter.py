@@ -14,7 +14,7 @@ from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.plan import Plan, write_plan
 from tests.support.agent.builders import CARDS
-from tests.support.builders import gpushare, node, pod, sidecar
+from tests.support.builders import container, gpushare, node, pod, sidecar
 from tests.support.vectors import Vector, vectors
 
 LONG = "x" * 10_000
@@ -144,6 +144,47 @@ def test_what_has_a_meaning_is_kept_before_the_rest() -> None:
     kept = filter_pod(raw)[1]["metadata"]["annotations"]
 
     assert ("1Gi", "...") == (kept[names.MEMORY], kept[names.PLAN])
+
+
+DECOYS = {f"{names.NVIDIA_MIG_PREFIX}{n}g.{n}gb": "0" for n in range(100)}
+CROWDED = {
+    "amounts of none": pod(container(**DECOYS, **{names.VOLCANO_MEMORY: "3000"})),
+    "amounts of the unknown": pod(
+        container(**dict.fromkeys(DECOYS, "1"), **{names.VOLCANO_MEMORY: "3000"})
+    ),
+    "keys without a meaning": pod(
+        container(**{names.NVIDIA_GPU: "1"}),
+        annotations={f"{names.MEMORY_OF_CONTAINER}main": "2Gi"}
+        | {f"{names.PREFIX}x{n}": "" for n in range(2000)},
+    ),
+    "keys for containers that are not there": pod(
+        container(**{names.NVIDIA_GPU: "1"}),
+        annotations={f"{names.MEMORY_OF_CONTAINER}main": "2Gi"}
+        | {f"{names.MEMORY_OF_CONTAINER}a{n}": "" for n in range(2000)},
+    ),
+}
+
+
+@pytest.mark.parametrize("raw", CROWDED.values(), ids=CROWDED)
+def test_no_crowd_of_words_hides_an_amount(raw: dict[str, Any]) -> None:
+    """
+    Words that mean nothing, however many, take no room from those that a limit is made of.
+    """
+    whole, kept = (read_pod_on_node(item, ground()) for item in (raw, filter_pod(raw)[1]))
+
+    assert kept.enforced
+    assert CARDS[0].uuid in kept.limits
+    assert whole.limit_on(CARDS[0].uuid) == kept.limit_on(CARDS[0].uuid)
+
+
+@pytest.mark.parametrize("key", [names.GPUSHARE_CARD_INDEX, names.VOLCANO_CARD_INDEX])
+def test_the_card_that_a_scheduler_has_noted_is_kept(key: str) -> None:
+    """
+    A pod that holds nothing yet is owed its memory on the card it was given.
+    """
+    kept = filter_pod(pod(gpushare(), annotations={key: "1"}))[1]
+
+    assert frozenset({CARDS[1].uuid}) == read_pod_on_node(kept, ground()).assigned
 
 
 def test_an_empty_pod() -> None:

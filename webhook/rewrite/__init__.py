@@ -23,6 +23,7 @@ from webhook.rewrite.annotations import (
     fits,
     is_amount,
     may_be_ours,
+    no_room,
     remarks,
     settle_annotations,
     values_of,
@@ -50,7 +51,6 @@ __all__ = ["Refusal", "Rewrite", "Unchanged", "rewrite"]
 
 _NO_GPU = "it asks for no GPU memory"
 _DONE = "everything is as it should be already"
-_NO_ROOM = "its annotations leave no room for those of gpufence; shorten them to 200 KiB"
 _WINDOWS = "it runs on Windows, where nothing of gpufence applies"
 _MIRROR = "it mirrors a static pod, which the kubelet runs as its file says"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -123,7 +123,8 @@ def rewrite(
         return _refusal(*decision.hard)
     record = {**admitted.defaults, **decision.annotations, **_hook_source(decision)}
     if not fits(read.annotations, record):
-        return _without_plan(pod, mode, _NO_ROOM, values_of(record))
+        why = no_room(read.annotations, record)
+        return _without_plan(pod, mode, why, values_of(record))
     patch = _changed(pod, inputs, decision, policy)
     settle_annotations(patch, read.annotations, record)
     operations = patch.operations

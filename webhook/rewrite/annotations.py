@@ -127,6 +127,20 @@ def settle_annotations(
     return forged
 
 
+def no_room(present: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """
+    Say why the API server would not take all these annotations together, and what helps.
+    """
+    own, ours = _bytes(_others(present, wanted)), _bytes(wanted)
+    remedy = "shorten them to 200 KiB"
+    if ours > own:
+        remedy = "ask for the GPU in fewer containers, with shorter variables"
+    return (
+        f"metadata.annotations: {own} bytes of the pod's own leave no room for {ours} of gpufence "
+        f"below {MOST_BYTES}; {remedy}"
+    )
+
+
 def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """
     Return whether the API server will take all these annotations together, without the forged ones;
@@ -136,8 +150,18 @@ def fits(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
         return True
     if all(present.get(key) == text for key, text in wanted.items()):
         return True
-    both = {**{key: text for key, text in present.items() if not _is_forged(key)}, **wanted}
-    return sum(len(f"{key}{text}".encode()) for key, text in both.items()) <= MOST_BYTES
+    return _bytes({**_others(present, wanted), **wanted}) <= MOST_BYTES
+
+
+def _others(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return what stays of the annotations that are there, beside those that are written.
+    """
+    return {key: text for key, text in present.items() if key not in wanted and not _is_forged(key)}
+
+
+def _bytes(texts: Mapping[str, str]) -> int:
+    return sum(len(f"{key}{text}".encode()) for key, text in texts.items())
 
 
 def _is_forged(key: str) -> bool:

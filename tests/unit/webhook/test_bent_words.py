@@ -174,6 +174,25 @@ def test_a_pod_without_room_is_refused_in_evict() -> None:
     assert "shorten them to 200 KiB" in " ".join(getattr(warned, "warnings", ()))
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pod(*(gpushare(f"c{n}") for n in range(MOST_CONTAINERS))),
+        pod(gpushare() | {"env": [{"name": names.CUPY_LIMIT, "value": "9" * 2**20}]}),
+    ],
+    ids=["containers", "a variable"],
+)
+def test_who_has_no_annotations_is_not_told_to_shorten_them(asked: dict[str, Any]) -> None:
+    """
+    Where the plan itself is too long, the refusal says what it is made of.
+    """
+    refused = decide(asked, Mode.EVICT)
+
+    assert isinstance(refused, Refusal)
+    assert "metadata.annotations: 0 bytes of the pod's own" in refused.message
+    assert "fewer containers, with shorter variables" in refused.message
+
+
 def test_what_an_earlier_pass_wrote_stays_where_room_has_run_out() -> None:
     """
     Another webhook that fills the pod up afterwards takes no variable its value.

@@ -53,6 +53,11 @@ class ClientSettings:
     For a whole ordinary request, unless the request says otherwise.
     """
 
+    longest_reply_bytes: int | None = None
+    """
+    More than this of an ordinary answer is not read: tenants decide how large their objects are.
+    """
+
     pool_connections: int = 4
     """
     Connections kept open for reuse: as many as threads that ask at the same time.

@@ -237,9 +237,10 @@ class Client:
             default if timeout_seconds is None else timeout_seconds,
         )
         request = self._signed(request)
-        reply = self._transport.send(request, patience)
+        most = self._settings.longest_reply_bytes
+        reply = self._transport.send(request, patience, most)
         if reply.status == HTTPStatus.UNAUTHORIZED and self._access.credentials.renew():
-            reply = self._transport.send(self._signed(request), patience)
+            reply = self._transport.send(self._signed(request), patience, most)
         return request.line, reply
 
     def _signed(self, request: Request) -> Request:

@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 from urllib3.exceptions import TimeoutError as SlowAnswerError
 
 from kube.connections import Sockets, connect_pool, explain
-from kube.errors import SilenceError, UnreachableError
+from kube.errors import BadReplyError, SilenceError, UnreachableError
 from kube.replies import RawReply
 
 if TYPE_CHECKING:
@@ -102,16 +102,18 @@ class Transport:
         self._sockets = Sockets()
         self._pool = connect_pool(access, pool_connections, self._sockets)
 
-    def send(self, request: Request, patience: Patience) -> RawReply:
+    def send(self, request: Request, patience: Patience, most_bytes: int | None = None) -> RawReply:
         """
         Send and read the whole answer within the patience's seconds (twice that if it trickles).
 
-        Raises UnreachableError when it does not come, or not wholly.
+        Raises UnreachableError when it does not come, or not wholly, and BadReplyError when it is
+        longer than `most_bytes`.
         """
         with _explained(request, self._access.server):
             response = self._open(request, patience)
             try:
-                body = _read_until(response, time.monotonic() + patience.reply_seconds)
+                until = time.monotonic() + patience.reply_seconds
+                body = _read_until(request, response, until, most_bytes)
             except BaseException:
                 response.close()  # half an answer is left in it: it must not be used again
                 raise
@@ -168,10 +170,17 @@ def _explained(request: Request, server: str) -> Iterator[None]:
         raise UnreachableError(f"{request.line} at {server}: {explain(error)}") from error
 
 
-def _read_until(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+def _read_until(
+    request: Request,
+    response: urllib3.BaseHTTPResponse,
+    deadline: float,
+    most_bytes: int | None,
+) -> bytes:
     body = bytearray()
     while chunk := response.read1(_CHUNK_BYTES, decode_content=False):
         body += chunk
+        if most_bytes is not None and len(body) > most_bytes:
+            raise BadReplyError(f"{request.line}: the answer is longer than {most_bytes} bytes")
         if time.monotonic() > deadline:
             raise SlowAnswerError("the answer is still coming in")
     return bytes(body)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 THREADS = 8
 _MOST_WAITING = 128
+LONGEST_REPLY_BYTES = 512 * 2**10
+"""
+Of a pod that is being bound; what is read of JSON takes up to thirty times as much, on each thread.
+"""
 
 
 class UnknownError(GpufenceError):

@@ -13,7 +13,7 @@ from gpufence.settings import read_settings, shown_settings, unknown_settings
 from kube import connect
 from service.listen import listen
 from webhook import metrics as names
-from webhook.cluster import THREADS, LiveCluster, WithoutCluster
+from webhook.cluster import LONGEST_REPLY_BYTES, THREADS, LiveCluster, WithoutCluster
 from webhook.metrics import Account, Gauge, Metrics, start_logging
 from webhook.server import (
     BACKLOG,
@@ -110,6 +110,7 @@ def live_cluster(
     patient = replace(
         access,
         connect_timeout_seconds=settings.api_deadline_seconds,
+        longest_reply_bytes=LONGEST_REPLY_BYTES,
         pool_connections=THREADS,
     )
     return LiveCluster(connect(patient), policy.default.units, settings.api_deadline_seconds)

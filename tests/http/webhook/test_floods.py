@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from gpufence import names
+from tests.support.api_server import ApiServer, reply, watch
 from tests.support.authority import Authority
 from tests.support.processes import LOOPBACK
-from tests.support.reviews import encoded, pod, review
+from tests.support.reviews import binding_review, encoded, pod, review
 from tests.support.webhook import Webhook, ask
 from webhook.bodies import MOST_BODY_BYTES
 
@@ -235,6 +237,45 @@ def test_connections_that_have_asked_once_lock_nobody_out(webhook: Webhook) -> N
 
     assert max(waits) < PATIENCE_SECONDS
     assert peak_mib(webhook) < LIMIT_MIB
+
+
+@pytest.fixture
+def api_server() -> Iterator[ApiServer]:
+    """
+    Lend an API server with nothing but a pod as large as etcd takes it, of things that are small.
+    """
+    fat = pod(uid="pod-uid", namespace="team-a", annotations={names.PLAN: "x"})
+    fat["spec"]["tolerations"] = [{"operator": "Exists"}] * 100_000
+    with ApiServer() as server:
+        for kind in ("nodes", "namespaces"):
+            listing = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
+            server.on(f"GET /api/v1/{kind}", reply(listing))
+            server.on(f"WATCH /api/v1/{kind}", watch(then="hang"))
+        server.on("GET /api/v1/namespaces/team-a/pods/trainer", reply(fat))
+        yield server
+
+
+def test_bindings_of_fat_pods(authority: Authority, tls_dir: Path, api_server: ApiServer) -> None:
+    """
+    What is read of pods that are being bound is bounded, and the binding passes as it is.
+    """
+    kubeconfig = tls_dir / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": api_server.url}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "t"}}
+    said = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "c"}
+    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **said}))
+    settings = {"GPUFENCE_CLUSTER": "auto", "KUBECONFIG": str(kubeconfig)}
+    body = encoded(binding_review())
+    with (
+        Webhook(tls_dir, authority.client_context(), **settings) as webhook,
+        ThreadPoolExecutor(16) as senders,
+    ):
+        sent = [senders.submit(webhook.post, "/v1/bindings", body) for _ in range(48)]
+        answers = [json.loads(each.result()[1])["response"] for each in sent]
+        assert peak_mib(webhook) < LIMIT_MIB / 2
+
+    assert all(each["allowed"] and "patch" not in each for each in answers)
 
 
 def test_two_thousand_different_pods_are_forgotten(webhook: Webhook) -> None:

@@ -107,7 +107,7 @@ def test_forty_pods_of_thousands_of_containers(webhook: Webhook) -> None:
 
 def test_forty_bodies_that_never_end(webhook: Webhook) -> None:
     """
-    Whoever begins bodies of 8 MiB and ends none has no more memory than all may have together.
+    Whoever begins bodies of 12 MiB and ends none has no more memory than all may have together.
     """
     with ExitStack() as held:
         for _ in range(40):

@@ -119,14 +119,14 @@ def test_an_object_that_is_no_pod_is_no_bug_of_ours(webhook: Webhook, spec: obje
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(webhook: Webhook) -> None:
     """
-    Nobody can fill our memory: a length over 8 MiB is refused at once.
+    Nobody can fill our memory: a length over 12 MiB is refused at once.
     """
     with (
         socket.create_connection((LOOPBACK, webhook.port)) as plain,
         webhook.trust.wrap_socket(plain, server_hostname=LOOPBACK) as connection,
     ):
         connection.sendall(
-            b"POST /v1/pods/cap HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n"
+            b"POST /v1/pods/cap HTTP/1.1\r\nHost: x\r\nContent-Length: 13000000\r\n\r\n"
         )
 
         assert b"HTTP/1.1 413" == connection.recv(4096)[:12]

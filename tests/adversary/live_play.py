@@ -85,8 +85,8 @@ class LivePlay:
             self._measure(now, now - before)
             before, looks = now, looks + 1
             time.sleep(max(LOOK_SECONDS - (time.monotonic() - now), 0.0))
-        for ending in self.running.values():
-            ending.close()
+        for kind in sorted(self.running, key=lambda kind: kind is not Kind.AWAY):
+            self.running[kind].close()
         for name in self.stage.uids(THIEF):
             self.stage.remove(THIEF, name)
         return Haul(
@@ -107,6 +107,8 @@ class LivePlay:
             self.stage.agent.start()
             self._impaired(now, POLICY.start_pause_seconds + OUTAGE_SECONDS)
         for kind, begin in _EVENTS.items():
+            if Kind.AWAY in self.running and kind is not Kind.AWAY:
+                continue  # it begins and ends when there is somebody to ask
             if kind in active and kind not in self.running:
                 self.running[kind] = ExitStack()
                 self.running[kind].enter_context(begin(self.stage))
@@ -262,9 +264,9 @@ def _away(stage: LiveStage) -> Iterator[None]:
 
 
 _EVENTS: Final[Mapping[Kind, Callable[[LiveStage], AbstractContextManager[None]]]] = {
+    Kind.AWAY: _away,
     Kind.SHIELD: _shield,
     Kind.FAT: _fat,
     Kind.BLIND: _blind,
     Kind.SWITCHED_OFF: _switched_off,
-    Kind.AWAY: _away,
 }

@@ -2,7 +2,7 @@
 A seeded search for the scheme that takes most: it keeps what did well, and changes it a little.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
@@ -57,12 +57,14 @@ GOALS: Final = (_taken, _of_what_is_allowed, _per_eviction)
 @dataclass
 class Search:
     """
-    `seed` names the whole search: with the same number of plays it tries the same schemes.
+    `seed` names the whole search: with the same number of plays it tries the same schemes. First
+    come those that are `known`.
     """
 
     seed: int
     seconds: int
     play: Play
+    known: Sequence[Scheme] = ()
     best: dict[Callable[[Haul], float], list[Finding]] = field(default_factory=dict)
     broken: list[Finding] = field(default_factory=list)
     plays: int = 0
@@ -94,6 +96,8 @@ class Search:
 
     def _next(self) -> Scheme:
         dice = self._dice
+        if self.plays < len(self.known):
+            return self.known[self.plays]
         if self.plays < SURVIVORS or dice.random() < FRESH:
             return drawn(dice, self.seconds)
         kept = self.best[dice.choice(GOALS)]

@@ -94,15 +94,19 @@ def _item(text: str, place: Place, variables: Mapping[str, str]) -> Arg:
 
 
 def from_shell(
-    words: Sequence[Word], source: Arg, variables: Mapping[str, str], given: Sequence[Arg]
+    words: Sequence[Word],
+    source: Arg,
+    variables: Mapping[str, str],
+    lists: Mapping[str, Sequence[Arg]],
 ) -> list[Arg]:
     """
-    Return the words of a script's command as its program gets them; `given` stands for "$@".
+    Return the words of a script's command as its program gets them; `lists` are what "$@" and its
+    like stand for.
     """
     args: list[Arg] = []
     for word in words:
-        if word.text in ("$@", "${@}"):
-            args += given
+        if word.text in lists:
+            args += lists[word.text]
         else:
             args += _from_word(word, source, variables)
     return args

@@ -143,6 +143,7 @@ RAY = Engine(
     hooked=True,
     word=f"actors that share a card take all of this each; {names.PROCESSES_PER_CARD} divides it",
 )
+RAY_LLM = RAY._replace()  # with vLLM in its image
 SSHD = Engine("sshd")
 
 BY_NAME: dict[str, Engine] = {
@@ -166,12 +167,12 @@ _IMAGES = re.compile(
     r"(?P<nim>(?:^|/)nim/)"
     r"|(?P<tei>text-embeddings(?:-inference|-router)|/tei(?:-gaudi)?$)"
     r"|(?P<tgi>text-generation-inference|/tgi$)"
-    r"|(?P<sglang>sglang(?!-router))"
+    r"|(?P<sglang>sglang(?!-(?:router|sidecar|simulator|mock)))"
     r"|(?P<tensorrt_llm>tensorrt[-_]?llm|trt-?llm)"
     r"|(?P<triton>tritonserver)"
     r"|(?P<tf_serving>tensorflow/serving|tensorflow-serving|tf-?serving)"
     r"|(?P<xinference>xinference)"
-    r"|(?P<vllm>vllm(?!-router)|huggingfaceserver)"
+    r"|(?P<vllm>vllm(?!-(?:router|sidecar|simulator|mock|bench))|huggingfaceserver)"
     r"|(?P<ollama>(?:^|/)ollama(?:$|/ollama))"
     r"|(?P<llama_cpp>llama[.-]?cpp|local-?ai(?:$|/)|tabbyml/tabby)"
     r"|(?P<lmdeploy>lmdeploy)"
@@ -209,6 +210,8 @@ def read_image(image: str) -> Image:
         engine = TENSORRT_LLM_ELSEWHERE
     if engine is NIM and _NO_LANGUAGE_MODEL.search(last):
         version = None
+    if engine is RAY and last == "ray-llm":
+        engine = RAY_LLM
     if engine is VLLM and not last.startswith("vllm-openai"):
         version = None  # of whatever is around it
     return Image(_of_version(engine, version, sglang="sglang" in tag), version)

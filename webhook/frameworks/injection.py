@@ -280,7 +280,7 @@ class _Work:
             return True
         text = lever.row.write(figures, "")
         sentence = launch.unaware(engine, lever, text, args=self.terms.args)
-        if launch.shell and launch.flag is None:
+        if launch.shell and launch.flag is None and not launch.unseen:
             self.refusal = sentence
         else:
             self.warnings.append(sentence)

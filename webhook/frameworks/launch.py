@@ -16,7 +16,7 @@ from gpufence.errors import shown
 from webhook.frameworks import engines
 from webhook.frameworks.argv import read_items
 from webhook.frameworks.engines import BY_NAME, VARIABLES, read_image
-from webhook.frameworks.levers import VLLM_ARGS, has_flag, told
+from webhook.frameworks.levers import VLLM_ARGS, has_flag, overrides, told, unseen
 from webhook.frameworks.programs import read_programs
 from webhook.frameworks.recognise import Recognised, is_known, possible_planner, recognise
 from webhook.frameworks.shell import LONGEST_SCRIPT
@@ -66,8 +66,9 @@ class ServerLaunch(NamedTuple):
     `flag` is its own memory flag as the user wrote it. `obstacle` says why none can be appended,
     where none can; `shell` marks where that is a shell. `possible` is set where it is not certain
     that the engine is started at all. `refers` are variables of ours that the container's texts
-    name, `void` is a flag of the user's that takes the effect from what the server is told.
-    `others` are more servers of that kind which are started beside it.
+    name, `void` is a flag of the user's that takes the effect from what the server is told, and
+    `unseen` what may hold the flag where nobody can look. `others` are more servers of that kind
+    which are started beside it.
     """
 
     engine: Engine | None
@@ -77,6 +78,7 @@ class ServerLaunch(NamedTuple):
     possible: Engine | None = None
     refers: frozenset[str] = frozenset()
     void: str = ""
+    unseen: str = ""
     others: tuple[ServerLaunch, ...] = ()
 
     @property
@@ -127,12 +129,15 @@ class ServerLaunch(NamedTuple):
             return f"{self.void} takes the effect from {lever.shown}; remove it"
         flag = self.flag.text if self.flag is not None else ""
         start = f"{lever.shown} {shown(flag)}" if flag else f"{engine.name} without {lever.shown}"
+        unless = (
+            f" unless {shown(self.unseen)} brings it unseen" if self.unseen and not flag else ""
+        )
         if args or (self.shell and not flag):
             why = "it cannot be changed where it stands" if flag else self.obstacle
             remedy = f"{why}: write {lever.written(f'$({lever.row.env})')} there"
         else:
             remedy = f"write {lever.written(share)} or set {names.ARGS}"
-        return f"{start} takes more than the share {share}; {remedy}"
+        return f"{start} takes more than the share {share}{unless}; {remedy}"
 
 
 def withheld(engine: str) -> str:
@@ -234,7 +239,8 @@ def _started(engine: Engine, found: Recognised, *, silent: bool) -> ServerLaunch
         obstacle=_obstacle(engine, found, silent=silent),
         shell=program is not None and program.by_shell and not program.reached,
         possible=found.possible,
-        void=next((flag for flag in engine.void if has_flag(flag, found.args)), ""),
+        void=next((flag for flag in engine.void if overrides(flag, found.args)), ""),
+        unseen=unseen(lever, found.args) if lever is not None else "",
     )
 
 

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 _BYTES = re.compile(r"\s*([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([kKmMgGtT]?)(i?)[bB]?\s*")
 _AMOUNTS = re.compile(r"\s*([0-9]{1,12})(?:\s*,\s*[0-9]{1,12}){0,31}\s*")
 _THOUSANDS = " KMGT"
+_ARGUMENTS = re.compile(
+    r"-+\$.*|\$(?:[@*]|\{[@*]\}|\{\w+\[[@*]\]\}"
+    r"|\{?\w*(?:ARG|ARGS|ARGUMENTS|FLAGS|OPTIONS|OPTS|PARAMS)\}?)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a shell may put any argument in the place of."""
 
 
 class Lever(NamedTuple):
@@ -33,7 +39,9 @@ class Lever(NamedTuple):
     says what it may be set to. `default` is the share of the card that the server takes without it,
     None where it takes what it needs. `keeps_first` marks servers for which the first of two values
     counts, `bare` images that have no arguments of their own. Where `appends` is False the flag is
-    only ever changed where it stands. `beside` is a flag without which it is refused.
+    only ever changed where it stands. `beside` is a flag without which it is refused, `least` the
+    shortest of its beginnings that the server takes for it, `files` are flags that name a file in
+    which it may stand.
     """
 
     flags: tuple[str, ...]
@@ -44,6 +52,8 @@ class Lever(NamedTuple):
     bare: bool = False
     appends: bool = True
     beside: str = ""
+    least: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -90,14 +100,47 @@ def has_flag(flag: str, args: Sequence[Arg]) -> bool:
     return any(_option(arg.text) == flag for arg in args)
 
 
+def overrides(flag: str, args: Sequence[Arg]) -> bool:
+    """
+    Return whether a flag is given that leaves the server no choice: with a value other than one by
+    which it chooses itself.
+    """
+    for at, arg in enumerate(args):
+        if _option(arg.text) == flag:
+            _, equals, value = arg.text.partition("=")
+            following = args[at + 1].text if at + 1 < len(args) else ""
+            return (value if equals else following) not in ("auto", "-1")
+    return False
+
+
+def unseen(lever: Lever, args: Sequence[Arg]) -> str:
+    """
+    Return what among a server's arguments may hold its flag where nobody can look into it.
+    """
+    for arg in args:
+        if not arg.exact and _ARGUMENTS.fullmatch(arg.text):
+            return arg.text
+        if arg.text.startswith("--") and _option(arg.text) in lever.files:
+            return arg.text.partition("=")[0]
+    return ""
+
+
+def _is_flag(lever: Lever, option: str) -> bool:
+    name = _option(option)
+    if name in map(_option, lever.flags):
+        return True
+    begun = bool(lever.least) and name.startswith(lever.least)
+    return begun and lever.flags[0].startswith(name)
+
+
 def _values(lever: Lever, args: Sequence[Arg]) -> Iterator[Told]:
     for at, arg in enumerate(args):
         option, equals, value = arg.text.partition("=")
-        if not option.startswith("-") or _option(option) not in map(_option, lever.flags):
+        if not option.startswith("-") or not _is_flag(lever, option):
             continue
         skipped = len(option) + 1
         if not equals:
-            if at + 1 == len(args):
+            if at + 1 == len(args) or args[at + 1].text.startswith("--"):
                 continue
             arg, value, skipped = args[at + 1], args[at + 1].text, 0  # noqa: PLW2901 - its value
         if value.startswith(lever.key):
@@ -118,8 +161,11 @@ def _flag(*flags: str, basis: Basis = Basis.PLAIN, default: str = "", bare: bool
     return Lever(flags, row, Fraction(default) if default else None, bare=bare)
 
 
-VLLM = _flag("--gpu-memory-utilization", basis=Basis.SERVER, default="0.9")
-SGLANG = _flag("--mem-fraction-static", default="0.8")
+_CONFIG = ("--config",)
+VLLM = _flag("--gpu-memory-utilization", basis=Basis.SERVER, default="0.9")._replace(
+    least="--gpu-m", files=_CONFIG
+)
+SGLANG = _flag("--mem-fraction-static", default="0.8")._replace(least="--mem-f", files=_CONFIG)
 TGI = Lever(
     ("--cuda-memory-fraction",),
     fraction_row(names.TGI_FRACTION, strict=True),
@@ -127,7 +173,7 @@ TGI = Lever(
 )
 TENSORRT_LLM = _flag(
     *("--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction"), default="0.9"
-)
+)._replace(files=("--extra-llm-api-options", "--extra-llm-api-config", "--config"))
 DYNAMO_TENSORRT_LLM = Lever(
     ("--free-gpu-memory-fraction",),
     fraction_row(names.DYNAMO_FRACTION, strict=True),
@@ -142,7 +188,7 @@ TRITON_TENSORFLOW = Lever(
     key="tensorflow,gpu-memory-fraction=",
     keeps_first=True,
 )
-LMDEPLOY = _flag("--cache-max-entry-count", default="0.8")
+LMDEPLOY = _flag("--cache-max-entry-count", default="0.8")._replace(least="--cache-m")
 SPARK = Lever(
     ("--conf", "-c"),
     fraction_row(names.ENV_SERVER),

@@ -14,8 +14,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.frameworks.argv import Arg, from_shell
+from webhook.frameworks.assignments import Assignments
 from webhook.frameworks.shell import read_script
-from webhook.frameworks.wrappers import ASSIGNMENT, SEARCHED, WRAPPERS, without_options
+from webhook.frameworks.wrappers import (
+    ASSIGNMENT,
+    SEARCHED,
+    WRAPPERS,
+    after_python_options,
+    after_shell_options,
+    script_of_user,
+    takes_script,
+    without_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +36,13 @@ _MOST_PROGRAMS = 200
 
 _SHELL = re.compile(r"(?:ba|da|a|z|k|mk|tc|c)?sh|busybox")
 _PYTHON = re.compile(r"python[0-9.]*(?:-[a-z]+)?|pypy[0-9.]*")
-_TAKES_SCRIPT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
-_PASSES_ON = re.compile(r".*entry-?_?point.*|with-contenv|hostpid.*", re.IGNORECASE)
-_RESERVED = frozenset(("then", "else", "do", "if", "while", "until", "elif", "!", "{", "}", "time"))
-_HEADS = frozenset(("for", "case", "select", "function", "in", "esac", "fi", "done"))
-_DECLARES = frozenset(("export", "declare", "local", "readonly", "typeset"))
-
+_ENTRY_POINT = re.compile(r".*entry-?_?point.*|with-contenv|hostpid.*", re.IGNORECASE)
+_RESERVED = frozenset(
+    ("then", "else", "do", "if", "while", "until", "elif", "!", "{", "}", "time", "function")
+)
+_BRACES = {"{": 1, "}": -1}
+_HEADS = frozenset(("for", "case", "select", "in", "esac", "fi", "done"))
+_SET_BY_OTHERS = {"KUBERAY_GEN_RAY_START_CMD": "ray start"}
 
 _TORCH_LAUNCHERS = frozenset(
     ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
@@ -87,10 +98,10 @@ def read_programs(
     Take off what starts other programs. `known` tells the names of programs that are looked for
     among the words of those that start others by arguments of their own, such as mpirun.
     """
-    reader = _Follower(dict(variables), known)
+    reader = _Follower({**_SET_BY_OTHERS, **variables}, known)
     words = list(items)
     bare = bool(words) and words[0].place is not None and words[0].place.field == "args"
-    if bare and _TAKES_SCRIPT.fullmatch(words[0].text):  # the image's entry point is a shell
+    if bare and takes_script(words[0].text):  # the image's entry point is a shell
         words.insert(0, Arg("sh"))
     reader.follow(words, by_shell=False, reached=True, depth=0)
     return StartedPrograms(reader.found, reader.clear)
@@ -121,8 +132,9 @@ class _Follower:
             if _SHELL.fullmatch(name):
                 self._shell(words, by_shell=by_shell, reached=reached, depth=depth)
                 return
-            if name in ("eval", "su"):
-                self._scripts(_script_of(name, words), (), reached=reached, depth=depth)
+            text = script_of_user(name, words)
+            if text is not None:
+                self._scripts(text, (), reached=reached, depth=depth)
                 return
             if _PYTHON.fullmatch(name):
                 inner = self._python(words, by_shell=by_shell, reached=reached)
@@ -142,13 +154,26 @@ class _Follower:
         if self.known(name):
             return None
         wrapper = WRAPPERS.get(name)
+        if name == "env" and words[2:] and words[1].text in ("-S", "--split-string"):
+            words = [words[0], *self._split(words[2]), *words[3:]]
         if wrapper is not None:
             return without_options(words, wrapper)
         if name in SEARCHED:
             return self._searched(words[1:])
-        if _PASSES_ON.fullmatch(name) and len(words) > 1 and self._starts(words[1].text):
-            return words[1:]
+        if is_entry_point(name) and len(words) > 1:
+            text = words[1].text
+            if self._starts(text) or text.startswith("/"):
+                return words[1:]
         return None
+
+    def _split(self, text: Arg) -> list[Arg]:
+        """
+        Return the words of a text that `env` takes apart.
+        """
+        script = read_script(text.text if text.inner is None else text.written)
+        self.clear = self.clear and script.clear
+        words = script.commands[0] if script.commands else []
+        return from_shell(words, text, self.variables, {})
 
     def _searched(self, words: Sequence[Arg]) -> Sequence[Arg] | None:
         for at, word in enumerate(words):
@@ -176,20 +201,16 @@ class _Follower:
         """
         Note what an interpreter runs; return the words after it where that is a launcher.
         """
-        at = 1
-        while at < len(words) and words[at].text.startswith("-") and words[at].text != "-":
-            text = words[at].text
-            if text == "-m" and at + 1 < len(words):
-                module = words[at + 1]
-                rest = words[at + 2 :]
-                if module.text in _TORCH_LAUNCHERS:
-                    return self._searched(rest) or rest
-                self._add(StartKind.MODULE, [module, *rest], by_shell=by_shell, reached=reached)
-                return None
-            if text == "-c":
-                self._add(StartKind.CODE, words[at + 1 :], by_shell=by_shell, reached=reached)
-                return None
-            at += 2 if text in ("-W", "-X") else 1
+        at, letter, joined = after_python_options(words)
+        rest = [Arg(joined), *words[at:]] if joined else words[at:]
+        if letter == "m" and rest:
+            if rest[0].text in _TORCH_LAUNCHERS:
+                return self._searched(rest[1:]) or rest[1:]
+            self._add(StartKind.MODULE, rest, by_shell=by_shell, reached=reached)
+            return None
+        if letter == "c":
+            self._add(StartKind.CODE, rest, by_shell=by_shell, reached=reached)
+            return None
         kind = StartKind.SCRIPT if at < len(words) else StartKind.IDLE
         self._add(kind, words[at:] or words[:1], by_shell=by_shell, reached=reached)
         return None
@@ -198,17 +219,15 @@ class _Follower:
         """
         Follow what a shell is told to run.
         """
-        at, told = 1, False
-        while at < len(words) and words[at].text[:1] in ("-", "+"):
-            text = words[at].text
-            at += 1
-            if text in ("--", "-"):
-                break
-            told = told or _TAKES_SCRIPT.fullmatch(text) is not None
-            if text.endswith("o") and not text.startswith("--"):
-                at += 1  # -o takes the name of an option
+        at, told = after_shell_options(words)
         if told and at < len(words):
             self._scripts(words[at : at + 1], words[at + 1 :], reached=reached, depth=depth)
+        elif (
+            depth < _DEEPEST
+            and at < len(words)
+            and (inner := self._inner(_name(words[at].text), words[at:]))
+        ):
+            self.follow(inner, by_shell=by_shell, reached=reached, depth=depth + 1)
         else:
             kind = StartKind.SCRIPT if at < len(words) else StartKind.IDLE
             self._add(kind, words[at:] or words[:1], by_shell=by_shell, reached=reached)
@@ -225,35 +244,25 @@ class _Follower:
         source = texts[0] if len(texts) == 1 else Arg(" ".join([each.text for each in texts]))
         script = read_script(source.text if source.inner is None else source.written)
         self.clear = self.clear and script.clear
+        held = Assignments(source, self.variables, given)
+        braces = 0
         for at, words in enumerate(script.commands):
-            passed = any(word.text in ("$@", "${@}") for word in words)
-            args = from_shell(words, source, self.variables, given[1:])
+            args = held.args(words)
             while args and args[0].text in _RESERVED:
-                args = args[1:]
-            if not args or args[0].text in _HEADS or self._assigned(args):
+                braces += _BRACES.get(args[0].text, 0)
+                args = args[2:] if args[0].text == "function" else args[1:]
+            if not args or args[0].text in _HEADS or held.assigned(args):
                 continue
+            handed_on = (
+                held.hands_on(words) and braces == 0
+            )  # functions have arguments of their own
+            held.give(args, handed_on=handed_on)
             before = len(self.found)
-            self.follow(args, by_shell=True, reached=reached and passed, depth=depth + 1)
+            self.follow(args, by_shell=True, reached=reached and handed_on, depth=depth + 1)
             if at in script.fed:
                 for place in range(before, len(self.found)):
                     if self.found[place].kind in (StartKind.IDLE, StartKind.SCRIPT):
                         self.found[place] = self.found[place]._replace(kind=StartKind.CODE, name="")
-
-    def _assigned(self, args: Sequence[Arg]) -> bool:
-        """
-        Remember what a command assigns; return whether it does nothing else.
-        """
-        rest = args[1:] if args[0].text in _DECLARES else args
-        matches = [ASSIGNMENT.fullmatch(arg.text) for arg in rest]
-        if not all(matches) and args[0].text not in _DECLARES:
-            return False
-        for arg, match in zip(rest, matches, strict=True):
-            if match is not None:
-                if arg.exact:
-                    self.variables[match[1]] = match[2]
-                else:
-                    self.variables.pop(match[1], None)
-        return True
 
     def _add(self, kind: StartKind, words: Sequence[Arg], *, by_shell: bool, reached: bool) -> None:
         path = words[0].text if words else ""
@@ -261,15 +270,12 @@ class _Follower:
         self.found.append(StartedProgram(kind, name, path, tuple(words), by_shell, reached))
 
 
+def is_entry_point(name: str) -> bool:
+    """
+    Return whether a file is called like what images hand their arguments on by.
+    """
+    return _ENTRY_POINT.fullmatch(name) is not None
+
+
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _script_of(name: str, words: Sequence[Arg]) -> Sequence[Arg]:
-    """
-    Return the text that `eval` runs, or `su` for somebody else.
-    """
-    if name == "eval":
-        return words[1:]
-    at = next((place for place, word in enumerate(words) if word.text == "-c"), len(words))
-    return words[at + 1 : at + 2]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.frameworks import engines
 from webhook.frameworks.levers import has_flag
-from webhook.frameworks.programs import StartKind
+from webhook.frameworks.programs import StartKind, is_entry_point
 from webhook.frameworks.tools import TOOLS, is_tool, of_transformers
 
 if TYPE_CHECKING:
@@ -97,8 +97,11 @@ _BY_FLAG = (
     ("--rmm-pool-size", _E.DASK_CUDA),
     ("--reserve-vram", _E.COMFYUI),
 )
-_NAMED = re.compile(r"vllm|sglang|tensorrt_llm|lmdeploy|xinference|text_generation_server")
+_NAMED = re.compile(
+    r"(?<!-)(?:vllm(?!-(?:router|sidecar|simulator|mock|bench))|sglang|tensorrt_llm|lmdeploy|xinference|text_generation_server)"
+)
 _VERBLESS = 2
+_SPARK_ROLES = {"driver": _E.SPARK, "executor": _E.SPARK_EXECUTOR}
 
 
 class Recognised(NamedTuple):
@@ -177,6 +180,8 @@ def possible_planner(image: Image, line: str) -> Engine | None:
     if named is not None:
         return _E.BY_NAME.get(named[0].replace("_", "-"), _E.VLLM)
     engine = image.engine
+    if engine is _E.RAY_LLM:
+        return _E.VLLM
     return engine if engine is not None and engine.name in _KILLED else None
 
 
@@ -193,7 +198,8 @@ def _engine(program: StartedProgram, image: Image, *, bare: bool, line: str) -> 
     if engine is None and program.name == "main.py" and "comfy" in line.lower():
         engine = _E.COMFYUI
     if engine is None and program.name not in TOOLS and program.kind is not StartKind.CODE:
-        engine = next((item for flag, item in _BY_FLAG if has_flag(flag, program.args)), None)
+        words = program.words if program.path.startswith("-") else program.args
+        engine = next((item for flag, item in _BY_FLAG if has_flag(flag, words)), None)
     return _as_image(engine, program, image)
 
 
@@ -222,18 +228,19 @@ def _by_place(program: StartedProgram, image: Image, *, bare: bool) -> Engine | 
     programs whose names others have as well.
     """
     engine, name = image.engine, program.name
-    if engine is _E.LLAMA_CPP and name in ("server", "llama", "main", "tools.sh"):
-        return engine
-    if name == "entrypoint.sh" and program.args:
-        role = program.args[0].text
-        return {"driver": _E.SPARK, "executor": _E.SPARK_EXECUTOR}.get(role)
-    if engine is _E.SPARK and bare and name in ("driver", "executor"):
-        return _E.SPARK if name == "driver" else _E.SPARK_EXECUTOR
-    if name.startswith("start") and engine is not None and engine.name == "nim":
-        return engine
-    if bare and engine is not None and not program.by_shell:
-        return None if name in TOOLS or name in _BY_PROGRAM else engine
-    return None
+    first = program.args[0].text if program.args else ""
+    role = first if name == "entrypoint.sh" else name if engine is _E.SPARK and bare else ""
+    if role in _SPARK_ROLES:
+        return _SPARK_ROLES[role]
+    if engine is None or name in TOOLS or name in _BY_PROGRAM:
+        return None
+    if engine.name == "ray" and name == "serve" and first in ("run", "start", "deploy"):
+        return _E.RAY
+    named = (engine is _E.LLAMA_CPP and name in ("server", "llama", "main", "tools.sh")) or (
+        engine.name == "nim" and name.startswith("start")
+    )
+    handed = is_entry_point(name) and first.startswith("--")
+    return engine if named or handed or (bare and not program.by_shell) else None
 
 
 def _as_image(engine: Engine | None, program: StartedProgram, image: Image) -> Engine | None:

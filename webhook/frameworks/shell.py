@@ -20,15 +20,18 @@ _BARE = re.compile(r"[^\s\"'\\$`;&|()<>]+")
 _TOKEN = re.compile(
     rf"(?P<blanks>{_BLANKS.pattern})"
     r"|(?P<comment>#[^\n]*)"
-    r"|(?P<redirection>[0-9]*(?:<<<|<<-?|<>|>>|>\||[<>]&?)|&>>?)"
+    r"|(?P<array>[A-Za-z_][A-Za-z0-9_]*\+?=\()"
+    r"|(?P<redirection>[0-9]*(?:<<<|<<-?|<>|>>|>\||[<>]&?(?!\())|&>>?)"
     rf"|(?P<separator>{_SEPARATOR.pattern})"
     rf"|(?P<plain>{_BARE.pattern})(?=[\s;&|()<>]|\Z)"
 )
+_GAP = re.compile(r"(?:[ \t\r\n]|\\\n|#[^\n]*)*")
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
-_SPECIAL = re.compile(r"[\"'\\`(){}]|\$[({]")
+_SPECIAL = re.compile(r"[\"'\\`(){}]|\$[({]|(?<=[\s;(])#")
 _ESCAPED = re.compile(r"\\([\"\\$`\n])")
 _EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*[$`]")
-_CLOSING = {"$(": ")", "${": "}", "(": ")", '"': '"', "`": "`"}
+_CLOSING = {"$(": ")", "<(": ")", ">(": ")", "${": "}", "(": ")", '"': '"', "`": "`"}
 
 
 class Word(NamedTuple):
@@ -37,7 +40,7 @@ class Word(NamedTuple):
 
     `exact` is False where the shell would put something else in its place; `text` then holds the
     expansion as it is written. `split` marks an expansion outside of quotes, which may become
-    several words.
+    several words. `items` are those of a list that is assigned, `text` is what stands before it.
     """
 
     text: str
@@ -45,6 +48,7 @@ class Word(NamedTuple):
     end: int
     exact: bool = True
     split: bool = False
+    items: tuple[Word, ...] | None = None
 
 
 class Script(NamedTuple):
@@ -108,12 +112,30 @@ class _Scanner:
         self.at = found.end()
         if kind == "plain":
             self._words.append(Word(found[0], found.start(), self.at))
+        elif kind == "array":
+            self._words.append(self._array(found))
         elif kind == "redirection":
             self._redirect(found[0])
         elif kind == "separator":
             self._end_command()
             if found[0] == "\n":
                 self._skip_documents()
+
+    def _array(self, found: re.Match[str]) -> Word:
+        """
+        Read the words of a list up to its bracket.
+        """
+        items: list[Word] = []
+        while True:
+            gap = _GAP.match(self.source, self.at)
+            self.at = gap.end() if gap else self.at
+            if self.source.startswith(")", self.at):
+                self.at += 1
+                return Word(found[0][:-1], found.start(), self.at, items=tuple(items))
+            word = self._word()
+            if word.end == word.start:
+                raise _UnclosedError
+            items.append(word)
 
     def _end_command(self) -> None:
         if self._words:
@@ -169,7 +191,7 @@ class _Scanner:
                 exact = self._single(parts) and exact
             elif char == '"' or source.startswith('$"', self.at):
                 exact = self._double(parts) and exact
-            elif char in "$`":
+            elif char in "$`" or source.startswith(("<(", ">("), self.at):
                 parts.append(self._expansion())
                 exact, split = False, True
             else:
@@ -177,14 +199,19 @@ class _Scanner:
         return Word("".join(parts), start, min(self.at, len(source)), exact, split)
 
     def _single(self, parts: list[str]) -> bool:
-        dollar = self.source[self.at] == "$"
-        start = self.at + (2 if dollar else 1)
-        end = self.source.find("'", start)
+        if self.source[self.at] == "$":
+            found = _ANSI.match(self.source, self.at)
+            if found is None:
+                raise _UnclosedError
+            parts.append(found[1])
+            self.at = found.end()
+            return "\\" not in found[1]
+        end = self.source.find("'", self.at + 1)
         if end < 0:
             raise _UnclosedError
-        parts.append(self.source[start:end])
+        parts.append(self.source[self.at + 1 : end])
         self.at = end + 1
-        return not (dollar and "\\" in parts[-1])
+        return True
 
     def _double(self, parts: list[str]) -> bool:
         start = self.source.index('"', self.at)
@@ -196,7 +223,7 @@ class _Scanner:
     def _expansion(self) -> str:
         start = self.at
         opening = self.source[start : start + 2]
-        if opening in ("$(", "${") or opening[0] == "`":
+        if opening in _CLOSING or opening[0] == "`":
             self.at = _closed(self.source, start, opening if opening in _CLOSING else "`")
         else:
             found = _DOLLAR.match(self.source, start)
@@ -216,13 +243,8 @@ def _closed(source: str, start: int, opening: str) -> int:
             raise _UnclosedError
         at, text = found.end(), found[0]
         inner, quoted = waiting[-1]
-        if text == "\\":
-            at += 1
-        elif text == "'":
-            if not quoted:
-                at = source.find("'", at) + 1
-                if not at:
-                    raise _UnclosedError
+        if text in ("\\", "'", "#"):
+            at = _after_quoted(source, at, text, inner if not quoted or text != "'" else "")
         elif text == inner:
             waiting.pop()
         elif text in ("$(", "`") or (text == "(" and inner == ")"):
@@ -230,3 +252,21 @@ def _closed(source: str, start: int, opening: str) -> int:
         elif text in ("${", '"'):
             waiting.append((_CLOSING[text], quoted or text == '"'))
     return at
+
+
+def _after_quoted(source: str, at: int, opening: str, inner: str) -> int:
+    """
+    Return what follows a character that takes the meaning from others, at whose end we are: from
+    the next, those up to the next quote, or in a command those of a comment. `inner` is empty where
+    a single quote means nothing.
+    """
+    if opening == "\\":
+        return at + 1
+    if opening == "#":
+        return max(source.find("\n", at), at) if inner == ")" else at
+    if not inner:
+        return at
+    end = source.find("'", at) + 1
+    if not end:
+        raise _UnclosedError
+    return end

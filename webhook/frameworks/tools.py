@@ -18,7 +18,19 @@ TOOLS = frozenset(
         *(".", ":", "[", "[[", "aiperf", "all_reduce_perf", "apk", "apt", "apt-get", "aria2c"),
         *("awk", "aws", "az", "basename", "bash-completion", "break", "cat", "cd", "chgrp"),
         *("chmod", "chown", "clear", "continue", "cp", "curl", "cut", "date", "dcgmi", "dd"),
-        *("declare", "deviceQuery", "df", "dirname", "dmesg", "du", "echo", "exit", "export"),
+        *("create-model-store", "list-model-profiles", "download-to-cache"),
+        *(
+            "declare",
+            "deviceQuery",
+            "docker",
+            "df",
+            "dirname",
+            "dmesg",
+            "du",
+            "echo",
+            "exit",
+            "export",
+        ),
         *("false", "ffmpeg", "find", "free", "gcloud", "genai-perf", "git", "gpu-burn"),
         *("gpu_burn", "grep", "groups", "gsutil", "guidellm", "gunzip", "gzip", "head", "helm"),
         *("hf", "hostname", "huggingface-cli", "id", "infinity", "install", "ip", "ipcs"),
@@ -27,19 +39,32 @@ TOOLS = frozenset(
         *("lm_eval", "ln", "local", "ls", "lsof", "mc", "mkdir", "mkfifo", "modelscope"),
         *("mount", "mv", "nc", "nccl-tests", "netstat", "ngc", "nginx", "nohup", "nproc"),
         *("nvbandwidth", "nvcc", "nvidia-smi", "nvtop", "paste", "pause", "perf_analyzer"),
-        *("ping", "pip", "pip3", "pkill", "popd", "printenv", "printf", "ps", "pushd", "pwd"),
+        *(
+            "ping",
+            "podman",
+            "pip",
+            "pip3",
+            "pkill",
+            "popd",
+            "printenv",
+            "printf",
+            "ps",
+            "pushd",
+            "pwd",
+        ),
         *("read", "readlink", "realpath", "return", "rm", "rmdir", "rsync", "s3cmd", "s5cmd"),
-        *("sed", "seq", "set", "shift", "sleep", "sort", "source", "stat", "stty", "sync"),
+        *("sed", "seq", "set", "shift", "sleep", "sort", "source", "ssh", "stat", "stty", "sync"),
         *("sysctl", "tail", "tar", "tee", "tensorboard", "test", "top", "touch", "tr", "trap"),
         *("trtexec", "trtllm-bench", "trtllm-build", "trtllm-eval", "trtllm-prune"),
         *("trtllm-refit", "true", "tty", "type", "ulimit", "umask", "umount", "unalias"),
         *("uname", "uniq", "unset", "until", "unzip", "useradd", "wait", "watch", "wc", "wget"),
-        *("which", "whoami", "xargs", "yes", "zip"),
+        *("which", "whoami", "xargs", "xinference", "yes", "zip"),
     )
 )
 _MAKES_NO_SERVER = re.compile(
     r"bench|convert|quantiz|export|download|upload|eval|test|client|finetun|fine_tun|train|merge"
     r"|preprocess|prepare|request|load_?gen|locust|warm|health|probe|router|proxy|gateway|frontend"
+    r"|planner|profiler|mock|sidecar|mooncake_(?:master|store)|submitter"
 )
 _RUNS_ENGINE = re.compile(r"throughput|latency|offline")
 

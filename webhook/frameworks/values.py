@@ -73,7 +73,8 @@ def lowered(row: FrameworkRow | FixedRow, value: Value, user: str, *, label: str
             f"{summary} is unknown to older JAX, and beside {names.XLA_FRACTION} sends a newer one"
             f" to the CPU; {names.XLA_FRACTION} alone counts, with the smaller of both values"
         )
-    what = "is above the share" if value.readable else "is no cap"
+    what = "is no cap" if "$" not in user else "cannot be told before it runs"
+    what = "is above the share" if value.readable else what
     if isinstance(row, FrameworkRow) and row.left_free and value.readable:
         what = "leaves too little free"
     return f"{summary} {what}; {value.text} counts{_basis(figures)}"

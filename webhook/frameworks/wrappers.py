@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from webhook.frameworks.argv import Arg
 
+_MODULE = re.compile(r"-[bBdEhiIOPqRsSuvVx]*([cm])(.*)", re.DOTALL)
+_TAKES_SCRIPT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=(.*)", re.DOTALL)
 
 
@@ -41,7 +43,10 @@ WRAPPERS: Mapping[str, Wrapper] = {
     **dict.fromkeys(("unbuffer", "catchsegv", "trtllm-llmapi-launch", "eatmydata"), _PLAIN),
     **dict.fromkeys(("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv"), _RUN),
     **dict.fromkeys(("pixi", "hatch", "rye"), _RUN),
-    **dict.fromkeys(("gosu", "su-exec", "chroot", "setarch"), _wrapper(own=1)),
+    **dict.fromkeys(("gosu", "su-exec", "chroot", "setarch", "s6-setuidgid"), _wrapper(own=1)),
+    "init": _PLAIN,  # of s6
+    "uvx": _wrapper("--from", "--with", "--python", "-p"),
+    "xargs": _wrapper("-I", "-n", "-P", "-d", "-L", "-a", "-s", "-E"),
     "exec": _wrapper("-a"),
     "env": _wrapper("-u", "--unset", "-C", "--chdir"),
     "nice": _wrapper("-n", "--adjustment"),
@@ -75,6 +80,7 @@ SEARCHED = frozenset(
     (
         *("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "jsrun"),
         *("horovodrun", "torchrun", "deepspeed", "accelerate", "torchx"),
+        *("ncu", "py-spy", "compute-sanitizer", "viztracer"),
     )
 )
 
@@ -102,3 +108,55 @@ def without_options(words: Sequence[Arg], wrapper: Wrapper) -> Sequence[Arg] | N
         else:
             return words[at:]
     return None
+
+
+def takes_script(text: str) -> bool:
+    """
+    Return whether a shell's option says that a script follows.
+    """
+    return _TAKES_SCRIPT.fullmatch(text) is not None
+
+
+def after_shell_options(words: Sequence[Arg]) -> tuple[int, bool]:
+    """
+    Return where a shell's options end, and whether a script follows them.
+    """
+    at, told = 1, False
+    while at < len(words) and words[at].text[:1] in ("-", "+"):
+        text = words[at].text
+        at += 1
+        if text in ("--", "-"):
+            break
+        told = told or takes_script(text)
+        if text.endswith("o") and not text.startswith("--"):
+            at += 1  # -o takes the name of an option
+    return at, told
+
+
+def after_python_options(words: Sequence[Arg]) -> tuple[int, str, str]:
+    """
+    Return where an interpreter's options end, and the letter of the last where that is `-c` or
+    `-m`, with what is joined to it.
+    """
+    at = 1
+    while at < len(words) and words[at].text.startswith("-") and words[at].text != "-":
+        text = words[at].text
+        at += 2 if text in ("-W", "-X") else 1
+        found = _MODULE.fullmatch(text)
+        if found is not None:
+            return at, found[1], found[2]
+    return at, "", ""
+
+
+def script_of_user(name: str, words: Sequence[Arg]) -> Sequence[Arg] | None:
+    """
+    Return the text that `eval` runs, or `su` and `runuser` for somebody else; None for another
+    program, and where `runuser` is told a program and no text.
+    """
+    if name == "eval":
+        return words[1:]
+    if name != "su" and (name != "runuser" or any(word.text == "-u" for word in words[1:4])):
+        return None
+    told = ("-c", "--command")
+    at = next((place for place, word in enumerate(words) if word.text in told), len(words))
+    return words[at + 1 : at + 2]

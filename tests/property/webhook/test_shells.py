@@ -45,6 +45,7 @@ _flags = st.one_of(
     st.builds("--gpu-memory-utilization \\\n  {}".format, _values),
     st.just('--gpu-memory-utilization "${UTIL:-0.9}"'),
     st.just("--gpu_memory_utilization 0.9"),
+    st.just("--gpu-memory-util 0.9"),
 )
 _words = st.sampled_from(
     [
@@ -68,7 +69,7 @@ _words = st.sampled_from(
             "\\'",
             "$((1+2))",
         ),
-        *("${NONE:-default}", "'it'\"'\"'s'", "--gpu-memory", "*.nothing", "-"),
+        *("${NONE:-default}", "'it'\"'\"'s'", "--gpus", "*.nothing", "-"),
     ]
 )
 _servers = st.builds(
@@ -111,6 +112,9 @@ _scripts = st.builds(
         _servers.map("A=1 {}".format),
         _servers.map("{} &\nwait".format),
         _servers.map("{} 2>&1 | cat".format),
+        _servers.map("serve() {{ {}; }}\nserve".format),
+        _servers.map('set -- {}\n"$@"'.format),
+        _servers.map("{} $(notes n # it's\n)".format),
     ),
     st.lists(_others, max_size=2),
 )
@@ -161,7 +165,7 @@ def only_lowered(before: list[str], after: list[str]) -> bool:
         if len(old.split("|")) != len(new.split("|")):
             return False
         for at, (one, other) in enumerate(words):
-            flagged = "utilization=" in other or (at and "utilization" in words[at - 1][1])
+            flagged = "util" in other or (at and "util" in words[at - 1][1])
             if one != other and not (flagged and other.endswith(SHARE)):
                 return False
     return True
@@ -187,6 +191,35 @@ def test_a_rewrite_changes_nothing_but_the_flag(shell: str, script: str, stubs: 
     assert only_lowered(
         run(before["spec"]["containers"][0]["command"], stubs), run(expanded(argv), stubs)
     )
+
+
+@pytest.mark.skipif("bash" not in SHELLS, reason="lists are bash's")
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    before=st.lists(_words, max_size=3),
+    flag=st.lists(_flags, max_size=1),
+    after=st.lists(_words, max_size=2),
+    gap=st.sampled_from([" ", "\n  ", " # it's --gpu-memory-utilization 0.2\n"]),
+)
+def test_a_rewrite_changes_nothing_but_the_flag_in_a_list(
+    before: list[str], flag: list[str], after: list[str], gap: str, stubs: Path
+) -> None:
+    """
+    A flag within a list of bash's is lowered there, and nothing else of the list.
+    """
+    words = gap.join(["serve", "m", *before])
+    script = (
+        f'A=(vllm {words}{gap})\nA+=({" ".join(flag)} {gap.join(after)}{gap})\nexec "${{A[@]}}"'
+    )
+    given_pod = served("bash", script)
+    after_pod, _ = rewritten(given_pod)
+    old, new = (item["spec"]["containers"][0]["command"] for item in (given_pod, after_pod))
+    lowered = run(expanded(new), stubs)
+
+    assert only_lowered(run(old, stubs), lowered)
+    assert not flag or any(SHARE in line or "|0.1" in line or "=0.1" in line for line in lowered)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -32,6 +32,10 @@ def words(source: str) -> list[list[str]]:
         ('a "b\\"c\\\nd"', [["a", 'b"cd']]),
         ('a "${b:-\'}" c', [["a", "${b:-'}", "c"]]),
         ("a \"$(b 'c d' \\) )\"", [["a", "$(b 'c d' \\) )"]]),
+        ("a $'b\\'c' d", [["a", "b\\'c", "d"]]),
+        ("a > >(b 'c' | d) e <(f)", [["a", "e", "<(f)"]]),
+        ("a $(b # it's\n) ${#c} $((16#f)) d", [["a", "$(b # it's\n)", "${#c}", "$((16#f))", "d"]]),
+        ("a=(b # c)\n 'd e' \\\n) f; g+=()", [["a=", "f"], ["g+="]]),
     ],
 )
 def test_words_are_what_a_shell_makes_of_them(source: str, expected: list[list[str]]) -> None:
@@ -42,7 +46,21 @@ def test_words_are_what_a_shell_makes_of_them(source: str, expected: list[list[s
 
 
 @pytest.mark.parametrize(
-    "source", ["a 'b", 'a "b', "a $(b", "a ${b", "a `b", "a <<END\nb", "a >", "a <<'END", "a $('b"]
+    "source",
+    [
+        "a 'b",
+        'a "b',
+        "a $(b",
+        "a ${b",
+        "a `b",
+        "a <<END\nb",
+        "a >",
+        "a <<'END",
+        "a $('b",
+        "a=(b",
+        "a=(b (c",
+        "a $'b",
+    ],
 )
 def test_a_text_without_its_end_says_so(source: str) -> None:
     """
@@ -92,3 +110,16 @@ def test_a_hostile_text_takes_no_longer_than_an_ordinary_one(piece: str) -> None
 
     assert time.process_time() - began < 2
     assert not longest.clear
+
+
+def test_a_list_keeps_its_words() -> None:
+    """
+    The words of a list stand where they are written, without comments.
+    """
+    source = "a=(b # c\n 'd')"
+    word = read_script(source).commands[0][0]
+    items = word.items or ()
+
+    assert [("b", "b"), ("d", "'d'")] == [
+        (item.text, source[item.start : item.end]) for item in items
+    ]

@@ -189,6 +189,8 @@ NIM_CACHE: Final = "NIM_KVCACHE_PERCENT"  # NIM 1.x, seen in use only
 DYNAMO_FRACTION: Final = "DYN_TRTLLM_FREE_GPU_MEMORY_FRACTION"  # Dynamo's worker of TensorRT-LLM
 OLLAMA_OVERHEAD: Final = "OLLAMA_GPU_OVERHEAD"  # bytes left free; Ollama 0.3.10 to 0.29
 LLAMA_FIT: Final = "LLAMA_ARG_FIT_TARGET"  # MiB left free; llama.cpp, and Ollama >= 0.30
+LLAMA_FITS: Final = "LLAMA_ARG_FIT"  # off: it leaves nothing free on purpose
+LLAMA_LAYERS: Final = "LLAMA_ARG_N_GPU_LAYERS"  # a number: likewise
 PYTHON_PATH: Final = "PYTHONPATH"  # where Python finds the start-up hook
 
 # Settings that several programs read

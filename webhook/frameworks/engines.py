@@ -28,8 +28,8 @@ class Engine(NamedTuple):
     `rows` are variables of its own, `common` those of the table that it reads, None where whatever
     runs within it may read any. A `planner` takes memory by a plan of its own and allocates it
     through PyTorch, of whose cap it knows nothing. `hard` means that it keeps to what it is told,
-    `hooked` that the start-up hook finds PyTorch in it. `void` are flags of its own that take the
-    effect from what it is told, `word` is what everybody who runs it should know.
+    `hooked` that the start-up hook finds PyTorch in it. `void` are flags and variables of its own
+    that take the effect from what it is told, `word` is what everybody who runs it should know.
     """
 
     name: str
@@ -123,7 +123,10 @@ LLAMA_CPP = Engine(
     "llama-cpp",
     levers.LLAMA,
     (levers.LLAMA_FIT,),
-    void=("-ngl", "--n-gpu-layers", "--gpu-layers"),
+    void=(
+        *("-ngl", "--n-gpu-layers", "--gpu-layers", names.LLAMA_LAYERS),
+        *("-fit", "--fit", names.LLAMA_FITS),
+    ),
 )
 LLAMA_CPP_PYTHON = Engine("llama-cpp")
 LMDEPLOY = Engine(

@@ -14,7 +14,7 @@ from gpufence.plan import ContainerPlan, Done, Setting, write_container
 from webhook.frameworks.figures import Basis, Injecting, container_figures
 from webhook.frameworks.launch import by_ssh, several, withheld
 from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
-from webhook.frameworks.table import GROWTH, XLA, XLA_NEW, FixedRow, FrameworkRow, defeat
+from webhook.frameworks.table import DEFEATS, GROWTH, XLA, XLA_NEW, FixedRow, FrameworkRow, defeat
 from webhook.frameworks.values import allowed, lowered, smaller_share, value_for
 
 if TYPE_CHECKING:
@@ -275,21 +275,23 @@ class _Work:
                     self.wish = launch.flag.text
             return True
         if within or (launch.flag is None and launch.carried):
-            if self.terms.args and lever.default is None and launch.obstacle and not launch.flag:
+            without = lever.appends and lever.default is None and launch.flag is None
+            if self.terms.args and without and launch.obstacle:
                 self.warnings.append(f"{lever.shown} is not appended: {launch.obstacle}")
             return True
         text = lever.row.write(figures, "")
         sentence = launch.unaware(engine, lever, text, args=self.terms.args)
-        if launch.shell and launch.flag is None and not launch.unseen:
+        if launch.shell and launch.flag is None and not (launch.unseen or launch.void):
             self.refusal = sentence
         else:
             self.warnings.append(sentence)
         return False
 
     def _warn_of_defeats(self) -> None:
+        told = {"", *(setting.env for setting in self.settings)}
         for env, variable in self.text.variables.items():
             sentence = defeat(env, None if variable.hidden else variable.user, hook=self.terms.hook)
-            if sentence:
+            if sentence and DEFEATS[env].cap in told:
                 self.warnings.append(f"{env} {sentence}")
         if self.text.env_from:
             self.warnings.append(ENV_FROM)

@@ -16,7 +16,8 @@ from gpufence.errors import shown
 from webhook.frameworks import engines
 from webhook.frameworks.argv import read_items
 from webhook.frameworks.engines import BY_NAME, VARIABLES, read_image
-from webhook.frameworks.levers import VLLM_ARGS, has_flag, overrides, told, unseen
+from webhook.frameworks.flags import has_flag, overriding, told, unseen
+from webhook.frameworks.levers import VLLM_ARGS
 from webhook.frameworks.programs import read_programs
 from webhook.frameworks.recognise import Recognised, is_known, possible_planner, recognise
 from webhook.frameworks.shell import LONGEST_SCRIPT
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 
     from webhook.frameworks.argv import Place
     from webhook.frameworks.engines import Engine, Image
-    from webhook.frameworks.levers import Lever, Told
+    from webhook.frameworks.flags import Told
+    from webhook.frameworks.levers import Lever
     from webhook.frameworks.programs import StartedPrograms
 
 _HINT = re.compile(
-    r"vllm|sglang|tgi|text[.-]generation|text-embeddings|tensorrt|trt-?llm|triton|tensorflow_model"
+    r"vllm|aphrodite|sglang|tgi|text[.-]generation|text-embeddings|tensorrt|trt-?llm|triton|tensorflow_model"
     r"|serving|nim/|ollama|llama|local-?ai|tabby|lmdeploy|comfy|dask|spark|xinference"
     r"|ray(?![a-z])|tei(?![a-z])|sshd|huggingfaceserver|inference_api|gpu[-_]memory[-_]"
     r"|mem[-_]fraction|cuda[-_]memory|cache[-_]max[-_]entry|--rmm|reserve[-_]vram|multi-node-serving"
@@ -225,13 +227,15 @@ def _launch(
     text = " ".join((line, *variables.values())) if variables else line
     refers = frozenset(_REFERRED.findall(text))
     launch, *others = (
-        _started(engine, each, silent=silent)._replace(refers=refers)
+        _started(engine, each, variables, silent=silent)._replace(refers=refers)
         for each in (found, *found.others)
     )
     return launch._replace(others=tuple(others))
 
 
-def _started(engine: Engine, found: Recognised, *, silent: bool) -> ServerLaunch:
+def _started(
+    engine: Engine, found: Recognised, variables: Mapping[str, str], *, silent: bool
+) -> ServerLaunch:
     lever, program = engine.lever, found.program
     return ServerLaunch(
         engine,
@@ -239,7 +243,7 @@ def _started(engine: Engine, found: Recognised, *, silent: bool) -> ServerLaunch
         obstacle=_obstacle(engine, found, silent=silent),
         shell=program is not None and program.by_shell and not program.reached,
         possible=found.possible,
-        void=next((flag for flag in engine.void if overrides(flag, found.args)), ""),
+        void=overriding(engine.void, found.args, variables),
         unseen=unseen(lever, found.args) if lever is not None else "",
     )
 

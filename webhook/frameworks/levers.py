@@ -15,20 +15,11 @@ from webhook.frameworks.figures import Basis
 from webhook.frameworks.table import FrameworkRow, fraction_row, read_fraction, write_fraction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from webhook.frameworks.argv import Arg, Place
     from webhook.frameworks.figures import CardFigures
 
 _BYTES = re.compile(r"\s*([0-9]{1,20})(?:\.([0-9]{1,9}))?\s*([kKmMgGtT]?)(i?)[bB]?\s*")
 _AMOUNTS = re.compile(r"\s*([0-9]{1,12})(?:\s*,\s*[0-9]{1,12}){0,31}\s*")
 _THOUSANDS = " KMGT"
-_ARGUMENTS = re.compile(
-    r"-+\$.*|\$(?:[@*]|\{[@*]\}|\{\w+\[[@*]\]\}"
-    r"|\{?\w*(?:ARG|ARGS|ARGUMENTS|FLAGS|OPTIONS|OPTS|PARAMS)\}?)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What a shell may put any argument in the place of."""
 
 
 class Lever(NamedTuple):
@@ -74,86 +65,6 @@ class Lever(NamedTuple):
         Return the flag with a value as a person would write it.
         """
         return f"{self.flags[0]} {self.key}{value}"
-
-
-class Told(NamedTuple):
-    """
-    A flag's value as the user wrote it, and where; no place where it cannot be changed.
-    """
-
-    text: str
-    place: Place | None
-    exact: bool = True
-
-
-def told(lever: Lever, args: Sequence[Arg]) -> Told | None:
-    """
-    Return the value that counts among a server's arguments; None where there is none.
-    """
-    values = list(_values(lever, args))
-    if not values:
-        return None
-    return values[0] if lever.keeps_first else values[-1]
-
-
-def has_flag(flag: str, args: Sequence[Arg]) -> bool:
-    return any(_option(arg.text) == flag for arg in args)
-
-
-def overrides(flag: str, args: Sequence[Arg]) -> bool:
-    """
-    Return whether a flag is given that leaves the server no choice: with a value other than one by
-    which it chooses itself.
-    """
-    for at, arg in enumerate(args):
-        if _option(arg.text) == flag:
-            _, equals, value = arg.text.partition("=")
-            following = args[at + 1].text if at + 1 < len(args) else ""
-            return (value if equals else following) not in ("auto", "-1")
-    return False
-
-
-def unseen(lever: Lever, args: Sequence[Arg]) -> str:
-    """
-    Return what among a server's arguments may hold its flag where nobody can look into it.
-    """
-    for arg in args:
-        if not arg.exact and _ARGUMENTS.fullmatch(arg.text):
-            return arg.text
-        if arg.text.startswith("--") and _option(arg.text) in lever.files:
-            return arg.text.partition("=")[0]
-    return ""
-
-
-def _is_flag(lever: Lever, option: str) -> bool:
-    name = _option(option)
-    if name in map(_option, lever.flags):
-        return True
-    begun = bool(lever.least) and name.startswith(lever.least)
-    return begun and lever.flags[0].startswith(name)
-
-
-def _values(lever: Lever, args: Sequence[Arg]) -> Iterator[Told]:
-    for at, arg in enumerate(args):
-        option, equals, value = arg.text.partition("=")
-        if not option.startswith("-") or not _is_flag(lever, option):
-            continue
-        skipped = len(option) + 1
-        if not equals:
-            if at + 1 == len(args) or args[at + 1].text.startswith("--"):
-                continue
-            arg, value, skipped = args[at + 1], args[at + 1].text, 0  # noqa: PLW2901 - its value
-        if value.startswith(lever.key):
-            skipped += len(lever.key)
-            place = arg.after(skipped) if skipped else arg.place
-            yield Told(value[len(lever.key) :], place, arg.exact)
-
-
-def _option(text: str) -> str:
-    """
-    Return an option's name as parsers compare it: some take underscores for dashes.
-    """
-    return text.partition("=")[0].replace("_", "-")
 
 
 def _flag(*flags: str, basis: Basis = Basis.PLAIN, default: str = "", bare: bool = False) -> Lever:

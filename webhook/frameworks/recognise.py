@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.frameworks import engines
-from webhook.frameworks.levers import has_flag
+from webhook.frameworks.flags import has_flag
 from webhook.frameworks.programs import StartKind, is_entry_point
 from webhook.frameworks.tools import TOOLS, is_tool, of_transformers
 
@@ -24,6 +24,8 @@ _E = engines
 
 _BY_PROGRAM: Mapping[str, tuple[Engine, tuple[str, ...]]] = {
     "vllm": (_E.VLLM, ("serve", "run-batch", "bench throughput", "bench latency", "bench startup")),
+    "aphrodite": (_E.VLLM, ("run", "serve")),
+    "trl": (_E.VLLM, ("vllm-serve",)),
     "sglang": (_E.SGLANG, ("serve",)),
     "text-generation-launcher": (_E.TGI, ()),
     "text-generation-server": (_E.TGI, ("serve",)),

@@ -176,11 +176,13 @@ GROWTH = (FixedRow(names.XLA_PREALLOCATE, "false"), TF_GROWTH)
 
 class Defeat(NamedTuple):
     """
-    A variable that can take the effect from a cap: which of its values do, and what to say.
+    A variable that can take the effect from a cap: which of its values do, and what to say, where
+    `cap` is set at all; empty where it does so with any.
     """
 
     defeats: Callable[[str], bool]
     sentence: str
+    cap: str = ""
 
 
 def _is_set(text: str) -> bool:
@@ -194,13 +196,17 @@ DEFEATS = {
         lambda text: _ASYNC_BACKEND.search(text) is not None,
         "chooses cudaMallocAsync, which keeps to no fraction; leave backend out, or enable "
         f"{names.PYTHON_HOOK}",
+        names.PYTORCH_CONF,
     ),
     names.PYTORCH_CUDA_CONF: Defeat(
         lambda _: True,
         f"hides {names.PYTORCH_CONF}, so PyTorch >= 2.10 is not capped; use that name",
+        names.PYTORCH_CONF,
     ),
     names.XLA_ALLOCATOR: Defeat(
-        {"platform", "cuda_async"}.__contains__, f"{{}} ignores {names.XLA_FRACTION}; use default"
+        {"platform", "cuda_async"}.__contains__,
+        f"{{}} ignores {names.XLA_FRACTION}; use default",
+        names.XLA_FRACTION,
     ),
     names.TF_UNIFIED: Defeat(_is_set, "lifts every cap of JAX and TensorFlow; remove it"),
     names.TF_ALLOCATOR: Defeat(

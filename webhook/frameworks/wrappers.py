@@ -80,7 +80,7 @@ SEARCHED = frozenset(
     (
         *("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "jsrun"),
         *("horovodrun", "torchrun", "deepspeed", "accelerate", "torchx"),
-        *("ncu", "py-spy", "compute-sanitizer", "viztracer"),
+        *("ncu", "py-spy", "compute-sanitizer", "viztracer", "argoexec"),
     )
 )
 

@@ -30,7 +30,6 @@ class Told(NamedTuple):
 
     text: str
     place: Place | None
-    exact: bool = True
 
 
 def told(lever: Lever, args: Sequence[Arg]) -> Told | None:
@@ -96,7 +95,7 @@ def _values(lever: Lever, args: Sequence[Arg]) -> Iterator[Told]:
         if value.startswith(lever.key):
             skipped += len(lever.key)
             place = arg.after(skipped) if skipped else arg.place
-            yield Told(value[len(lever.key) :], place, arg.exact)
+            yield Told(value[len(lever.key) :], place)
 
 
 def _option(text: str) -> str:

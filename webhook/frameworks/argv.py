@@ -41,7 +41,8 @@ class Arg(NamedTuple):
 
     `raw` is what stands for it in the manifest, at `place`, with its quotes; `written` is the same
     without them, at `inner`. No places where the word comes from a variable or is put together.
-    `exact` is False where it holds what only the running shell can tell.
+    `exact` is False where it holds what only the running shell can tell, `sure` where a branch that
+    is not taken leaves it out.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Arg(NamedTuple):
     inner: Place | None = None
     written: str = ""
     exact: bool = True
+    sure: bool = True
 
     def after(self, length: int) -> Place | None:
         """

@@ -40,10 +40,10 @@ class Assignments:
         self.clear = True
         self._left = _MOST_WORDS
 
-    def args(self, words: Sequence[Word]) -> Sequence[Arg]:
+    def args(self, words: Sequence[Word], *, branch: bool) -> Sequence[Arg]:
         """
         Return a command's words as its program gets them, without the lists that it assigns, which
-        are remembered.
+        are remembered; `branch` tells whether it may be left out.
         """
         args: list[Arg] = []
         for word in words:
@@ -56,6 +56,8 @@ class Assignments:
             if word.items is None:
                 args += found
             else:
+                if branch:
+                    found = [arg._replace(sure=False) for arg in found]
                 self._keep_list(word.text, found)
         return args
 

@@ -25,11 +25,13 @@ _CHOOSES = frozenset(("", "auto", "-1", "on"))
 
 class Told(NamedTuple):
     """
-    A flag's value as the user wrote it, and where; no place where it cannot be changed.
+    A flag's value as the user wrote it, and where; no place where it cannot be changed. `sure` is
+    False where a script may leave the flag out.
     """
 
     text: str
     place: Place | None
+    sure: bool = True
 
 
 def told(lever: Lever, args: Sequence[Arg]) -> Told | None:
@@ -40,6 +42,16 @@ def told(lever: Lever, args: Sequence[Arg]) -> Told | None:
     if not values:
         return None
     return values[0] if lever.keeps_first else values[-1]
+
+
+def is_certain(flag: Told | None) -> bool:
+    return flag is None or flag.sure
+
+
+def left_out(shown: str) -> str:
+    return (
+        f"{shown} stands in a branch of its script, which may not be taken; write it outside of it"
+    )
 
 
 def has_flag(flag: str, args: Sequence[Arg]) -> bool:
@@ -95,7 +107,7 @@ def _values(lever: Lever, args: Sequence[Arg]) -> Iterator[Told]:
         if value.startswith(lever.key):
             skipped += len(lever.key)
             place = arg.after(skipped) if skipped else arg.place
-            yield Told(value[len(lever.key) :], place)
+            yield Told(value[len(lever.key) :], place, arg.sure)
 
 
 def _option(text: str) -> str:

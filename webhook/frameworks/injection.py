@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from gpufence import names
 from gpufence.plan import ContainerPlan, Done, Setting, write_container
 from webhook.frameworks.figures import Basis, Injecting, container_figures
+from webhook.frameworks.flags import is_certain, left_out
 from webhook.frameworks.launch import by_ssh, several, withheld
 from webhook.frameworks.rows import ABSENT, ContainerText, own_rows, table_rows
 from webhook.frameworks.table import DEFEATS, GROWTH, XLA, XLA_NEW, FixedRow, FrameworkRow, defeat
@@ -38,7 +39,6 @@ NO_SERVER = (
     f"{names.ARGS}: no server with a memory flag is started here as far as can be seen; "
     f"name it with {names.FRAMEWORK}, one of {', '.join(names.ENGINES)}"
 )
-
 
 EnvEntry: TypeAlias = dict[str, object]
 """One variable as it stands in a container's `env`."""
@@ -241,6 +241,8 @@ class _Work:
             return
         lever = engine.lever
         self.aware = lever is None or self._is_told(launch, engine, lever)
+        if lever is not None and not is_certain(launch.flag):
+            self.warnings.append(left_out(lever.shown))
         if engine.word and (engine.name != "ray" or self.terms.processes == 1):
             self.warnings.append(f"{engine.name}: {engine.word}")
         if len(launch.others) >= self.terms.processes:
@@ -254,7 +256,7 @@ class _Work:
         servers = (launch, *launch.others)
         if figures is not None:
             told = [self._tell(each, engine, lever, figures) for each in servers]
-            return all(told)
+            return all(told) and all(is_certain(each.flag) for each in servers)
         if self.terms.args and lever.appends:
             self.warnings.append(NO_ARGUMENT)
         return all(each.told_by_us for each in servers)
@@ -279,8 +281,7 @@ class _Work:
             if self.terms.args and without and launch.obstacle:
                 self.warnings.append(f"{lever.shown} is not appended: {launch.obstacle}")
             return True
-        text = lever.row.write(figures, "")
-        sentence = launch.unaware(engine, lever, text, args=self.terms.args)
+        sentence = launch.unaware(engine, lever, lever.row.write(figures, ""), args=self.terms.args)
         if launch.shell and launch.flag is None and not (launch.unseen or launch.void):
             self.refusal = sentence
         else:

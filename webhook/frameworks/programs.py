@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.frameworks.argv import Arg, from_shell
@@ -30,6 +31,8 @@ from webhook.frameworks.wrappers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.frameworks.shell import Word
+
 _DEEPEST = 4  # shells within shells
 _MOST_WRAPPERS = 12
 _MOST_PROGRAMS = 200
@@ -41,6 +44,10 @@ _RESERVED = frozenset(
     ("then", "else", "do", "if", "while", "until", "elif", "!", "{", "}", "time", "function")
 )
 _BRACES = {"{": 1, "}": -1}
+_BLOCKS = {
+    **dict.fromkeys(("if", "case", "for", "while", "until", "select"), 1),
+    **dict.fromkeys(("fi", "esac", "done"), -1),
+}
 _HEADS = frozenset(("for", "case", "select", "in", "esac", "fi", "done"))
 _SET_BY_OTHERS = {"KUBERAY_GEN_RAY_START_CMD": "ray start"}
 
@@ -245,9 +252,10 @@ class _Follower:
         script = read_script(source.text if source.inner is None else source.written)
         self.clear = self.clear and script.clear
         held = Assignments(source, self.variables, given)
-        braces = 0
+        braces = blocks = 0
         for at, words in enumerate(script.commands):
-            args = held.args(words)
+            blocks += _opened(words)
+            args = held.args(words, branch=blocks > 0 or at in script.chained)
             while args and args[0].text in _RESERVED:
                 braces += _BRACES.get(args[0].text, 0)
                 args = args[2:] if args[0].text == "function" else args[1:]
@@ -268,6 +276,14 @@ class _Follower:
         path = words[0].text if words else ""
         name = path if kind in (StartKind.MODULE, StartKind.CODE) else _name(path)
         self.found.append(StartedProgram(kind, name, path, tuple(words), by_shell, reached))
+
+
+def _opened(words: Sequence[Word]) -> int:
+    """
+    Return how many blocks of a script a command opens, less those that it closes.
+    """
+    heads = takewhile(lambda word: word.text in _BLOCKS or word.text in _RESERVED, words)
+    return sum(_BLOCKS.get(word.text, 0) for word in heads)
 
 
 def is_entry_point(name: str) -> bool:

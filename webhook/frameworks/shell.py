@@ -56,12 +56,14 @@ class Script(NamedTuple):
     The simple commands of a text in order, each as its words; redirections and comments left out.
 
     `clear` is False where the rest of the text could not be followed. `fed` are the positions of
-    commands that read a here-document, whose text is left out as well.
+    commands that read a here-document, whose text is left out as well, `chained` those of commands
+    that are run as the one before them has ended well, or badly.
     """
 
     commands: list[list[Word]]
     clear: bool
     fed: frozenset[int] = frozenset()
+    chained: frozenset[int] = frozenset()
 
 
 class _UnclosedError(Exception):
@@ -77,12 +79,12 @@ def read_script(source: str) -> Script:
     if len(source) > LONGEST_SCRIPT:
         return Script([], clear=False)
     reader = _Scanner(source)
+    clear = True
     try:
         reader.read()
     except _UnclosedError:
-        return Script(reader.commands, clear=False, fed=frozenset(reader.fed))
-    commands = [words for words in reader.commands if words]
-    return Script(commands, clear=True, fed=frozenset(reader.fed))
+        clear = False
+    return Script(reader.commands, clear, frozenset(reader.fed), frozenset(reader.chained))
 
 
 class _Scanner:
@@ -95,6 +97,7 @@ class _Scanner:
         self.at = 0
         self.commands: list[list[Word]] = []
         self.fed: set[int] = set()
+        self.chained: set[int] = set()
         self._words: list[Word] = []
         self._documents: list[tuple[str, bool]] = []
 
@@ -118,6 +121,8 @@ class _Scanner:
             self._redirect(found[0])
         elif kind == "separator":
             self._end_command()
+            if found[0] in ("&&", "||"):
+                self.chained.add(len(self.commands))
             if found[0] == "\n":
                 self._skip_documents()
 

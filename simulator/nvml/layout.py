@@ -12,11 +12,12 @@ from enum import IntEnum, IntFlag
 from typing import Annotated, TypeAlias, TypeVar, get_type_hints
 
 MAGIC = int.from_bytes(b"gpufence", "little")
-VERSION = 2
+VERSION = 3
 
 MAX_CARDS = 16
 MAX_INSTANCES = 7
 MAX_RECORDS = 1024
+MAX_LEVELS = 8
 MAX_FAULTS = 64
 MAX_FUNCTIONS = 128
 TEXT_SIZE = 96
@@ -127,6 +128,15 @@ class CardLayout(Structure):
 
 
 @laid_out
+class LevelLayout(Structure):
+    since: Large
+    sm: Number
+    bandwidth: Number
+    encoder: Number
+    decoder: Number
+
+
+@laid_out
 class RecordLayout(Structure):
     sequence: Large
     memory: Large
@@ -139,10 +149,9 @@ class RecordLayout(Structure):
     card: Signed
     instance: Signed
     lists: Number
-    sm: Number
-    bandwidth: Number
-    encoder: Number
-    decoder: Number
+    level_count: Number
+    unused: Number
+    levels: Annotated[Array[LevelLayout], LevelLayout * MAX_LEVELS]
 
 
 @laid_out

@@ -5,6 +5,7 @@ Who holds memory of which card: the writing side of the process records.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,9 +104,15 @@ class Holding:
         self.resize(self.memory + delta)
 
     def work(self, sm: int, *, bandwidth: int = 0, encoder: int = 0, decoder: int = 0) -> None:
+        """
+        Keep the card so busy from now on; drivers sample it, so what was before shows for a while.
+        """
         record = self._record
-        record.sm, record.bandwidth = sm, bandwidth
-        record.encoder, record.decoder = encoder, decoder
+        level = record.levels[record.level_count % layout.MAX_LEVELS]
+        level.since = time.time_ns() // 1000
+        level.sm, level.bandwidth = sm, bandwidth
+        level.encoder, level.decoder = encoder, decoder
+        record.level_count += 1
 
     def release(self) -> None:
         self._processes.release(self._slot)
@@ -197,7 +204,7 @@ class ProcessLedger:
             record.started, record.name_space = identity.started, identity.name_space
             record.card, record.instance = place.card, place.instance
             record.lists, record.kind = lists, kind
-            record.sm = record.bandwidth = record.encoder = record.decoder = 0
+            record.level_count = 0
             record.status = USED
             record.sequence += 1
         return Holding(self, slot, place)

@@ -52,6 +52,17 @@ def touched(name: str, device: Any, capacity: int) -> tuple[int, int]:
     return count.value, last
 
 
+def percent_between(first: Any, second: Any) -> float:
+    """
+    Return for how much of the time between two samples of performance monitoring there was work.
+    """
+    wanted = pynvml.c_nvmlGpmMetricsGet_t()
+    wanted.version, wanted.numMetrics = pynvml.NVML_GPM_METRICS_GET_VERSION, 1
+    wanted.sample1, wanted.sample2 = first, second
+    wanted.metrics[0].metricId = pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL
+    return float(pynvml.nvmlGpmMetricsGet(wanted).metrics[0].value)
+
+
 def plain(value: Any) -> Any:
     """
     Turn pynvml's structures into what JSON can carry.

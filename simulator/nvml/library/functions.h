@@ -73,7 +73,13 @@
     X(nvmlDeviceGetCurrPcieLinkGeneration)        \
     X(nvmlDeviceGetNvLinkRemoteDeviceType)        \
     X(nvmlDeviceGetNvLinkRemotePciInfo_v2)        \
-    X(nvmlDeviceGetGpuFabricInfoV)
+    X(nvmlDeviceGetGpuFabricInfoV)                \
+    X(nvmlGpmQueryDeviceSupport)                  \
+    X(nvmlGpmSampleAlloc)                         \
+    X(nvmlGpmSampleFree)                          \
+    X(nvmlGpmSampleGet)                           \
+    X(nvmlGpmMigSampleGet)                        \
+    X(nvmlGpmMetricsGet)
 
 #define FUNCTION_ID(name) FN_##name,
 enum function { FUNCTIONS(FUNCTION_ID) FUNCTION_COUNT };

@@ -87,6 +87,13 @@ bool look(const struct call *call, uint32_t slot, struct seen *seen);
 bool concerns(const struct call *call, const struct record *record);
 uint64_t used_by_processes(const struct call *call);
 
+/* levels.c */
+#define SAMPLE_MICROSECONDS UINT64_C(100000)
+#define BUFFER_SAMPLES 200
+struct level level_of(const struct record *record);
+uint64_t sample_time(void);
+uint64_t add_samples(const struct record *record, uint64_t after, uint64_t until, struct level *sum);
+
 /* usage.c */
 struct utilization utilization(const struct call *call);
 

@@ -16,6 +16,7 @@ enum code {
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
     LIB_RM_VERSION_MISMATCH = 18,
+    MEMORY = 20,
     ARGUMENT_VERSION_MISMATCH = 25,
 };
 
@@ -54,6 +55,23 @@ struct process_sample {
 
 struct utilization {
     uint32_t gpu, memory;
+};
+
+struct gpm_support {
+    uint32_t version, supported;
+};
+
+struct gpm_metric {
+    uint32_t id, code;
+    double value;
+    const char *short_name, *long_name, *unit;
+};
+
+/* A caller's array of metrics is as long as its own header says. */
+struct gpm_metrics {
+    uint32_t version, count;
+    const void *first, *second;
+    struct gpm_metric metrics[];
 };
 
 struct pci_info {

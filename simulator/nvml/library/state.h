@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 #define STATE_MAGIC UINT64_C(0x65636e6566757067) /* "gpufence" */
-#define STATE_VERSION 2
+#define STATE_VERSION 3
 
 #define MAX_CARDS 16
 #define MAX_INSTANCES 7
 #define MAX_RECORDS 1024
+#define MAX_LEVELS 8
 #define MAX_FAULTS 64
 #define MAX_FUNCTIONS 128
 #define TEXT_SIZE 96
@@ -92,6 +93,15 @@ struct card {
     char serial[SHORT_TEXT_SIZE];
 };
 
+/* How busy a process keeps its card, from a moment on: microseconds since 1970. */
+struct level {
+    uint64_t since;
+    uint32_t sm;
+    uint32_t bandwidth;
+    uint32_t encoder;
+    uint32_t decoder;
+};
+
 struct record {
     _Atomic uint64_t sequence; /* odd while the record is being written */
     uint64_t memory;
@@ -104,10 +114,9 @@ struct record {
     int32_t card;
     int32_t instance;
     uint32_t lists;
-    uint32_t sm;
-    uint32_t bandwidth;
-    uint32_t encoder;
-    uint32_t decoder;
+    uint32_t level_count; /* all there ever were; the newest are kept, in a ring */
+    uint32_t unused;
+    struct level levels[MAX_LEVELS];
 };
 
 struct fault {

@@ -1,13 +1,10 @@
 /* Utilization: what the live processes say they do, sampled as drivers sample it. */
 #define _GNU_SOURCE
-#include <time.h>
-
 #include "library.h"
 
-#define SAMPLE_MICROSECONDS UINT64_C(100000)
+#define GARBAGE 3735928559u /* no percentage */
 
 struct sampling {
-    uint64_t time;
     uint32_t count;
     struct process_sample samples[MAX_RECORDS];
 };
@@ -23,47 +20,54 @@ struct utilization utilization(const struct call *call)
     struct utilization sum = {0, 0};
     for (uint32_t slot = 0; slot < call->state->record_count && slot < MAX_RECORDS; slot++)
         if (look(call, slot, &seen)) {
-            sum.gpu = at_most_100(sum.gpu + seen.record.sm);
-            sum.memory = at_most_100(sum.memory + seen.record.bandwidth);
+            struct level level = level_of(&seen.record);
+            sum.gpu = at_most_100(sum.gpu + level.sm);
+            sum.memory = at_most_100(sum.memory + level.bandwidth);
         }
     return sum;
 }
 
-/* Drivers keep a sample per period and process; the newest one is all that callers here can see. */
-static uint64_t sample_time(void)
+/* The average over so many samples; what was there at all never rounds to nothing. */
+static uint32_t average(uint32_t sum, uint64_t samples)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t microseconds = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    return microseconds / SAMPLE_MICROSECONDS * SAMPLE_MICROSECONDS;
+    return (uint32_t)((sum + samples - 1) / samples);
 }
 
-static bool is_busy(const struct record *record)
-{
-    return (record->sm | record->bandwidth | record->encoder | record->decoder) != 0;
-}
-
+/*
+ * One entry for each process that had some use since then. Asked for everything, a driver answers
+ * with the average over its whole buffer instead: late, low, and of who stopped long ago, too.
+ */
 static void sample(const struct call *call, uint64_t last_seen, struct sampling *sampling)
 {
     struct seen seen;
-    sampling->time = sample_time();
+    uint64_t now = sample_time();
+    uint64_t oldest = now - BUFFER_SAMPLES * SAMPLE_MICROSECONDS;
+    uint64_t after = last_seen > oldest ? last_seen : oldest;
     sampling->count = 0;
-    if (sampling->time <= last_seen)
+    if (now <= after)
         return;
     for (uint32_t slot = 0; slot < call->state->record_count && slot < MAX_RECORDS; slot++) {
-        if (!look(call, slot, &seen) || !is_busy(&seen.record))
+        struct level sum = {0};
+        if (!look(call, slot, &seen) || seen.presence == ELSEWHERE)
             continue;
-        if (seen.presence == ELSEWHERE)
+        uint64_t samples = add_samples(&seen.record, after, now, &sum);
+        if (samples == 0)
             continue;
+        if (last_seen == 0)
+            samples = BUFFER_SAMPLES;
         sampling->samples[sampling->count++] = (struct process_sample){
             .pid = seen.pid,
-            .time = sampling->time,
-            .sm = seen.record.sm,
-            .bandwidth = seen.record.bandwidth,
-            .encoder = seen.record.encoder,
-            .decoder = seen.record.decoder,
+            .time = sum.since,
+            .sm = average(sum.sm, samples),
+            .bandwidth = average(sum.bandwidth, samples),
+            .encoder = average(sum.encoder, samples),
+            .decoder = average(sum.decoder, samples),
         };
     }
+    /* Zombies: entries that name nobody, full of what the memory held before. */
+    for (uint64_t i = 0; i < call->pad && sampling->count < MAX_RECORDS; i++)
+        sampling->samples[sampling->count++] =
+            (struct process_sample){.time = now, .sm = GARBAGE, .bandwidth = GARBAGE + 1};
 }
 
 /* Shared by both functions; MIG has no utilization at all. */
@@ -123,7 +127,8 @@ static int engine(enum function function, device_t device, unsigned *percent, un
         if (!look(&call, slot, &seen))
             continue;
         bool encodes = function == FN_nvmlDeviceGetEncoderUtilization;
-        uint32_t share = encodes ? seen.record.encoder : seen.record.decoder;
+        struct level level = level_of(&seen.record);
+        uint32_t share = encodes ? level.encoder : level.decoder;
         if (share > *percent)
             *percent = share;
     }

@@ -6,10 +6,28 @@ import os
 import time
 
 from gpufence.quantity import MIB
+from simulator.nvml.faults import Fault
+from simulator.nvml.layout import FaultAction
 from simulator.nvml.state import State
 from tests.support.nvml_client import Client
+from tests.support.observing import wait_until
 
 SAMPLES = "nvmlDeviceGetProcessUtilization(card(0), {since})"
+PERIOD_SECONDS = 0.1
+
+
+def microseconds() -> int:
+    return time.time_ns() // 1000
+
+
+def samples_since(client: Client, since: int) -> list[dict[str, int]]:
+    """
+    Wait until a period with work in it is over, and return its samples.
+    """
+    question = SAMPLES.format(since=since)
+    wait_until(lambda: "error" not in client.ask(question))
+    answer: list[dict[str, int]] = client(question)
+    return answer
 
 
 def test_idle_processes_have_no_samples(client: Client, machine: State) -> None:
@@ -25,15 +43,96 @@ def test_busy_processes_have_samples(client: Client, machine: State) -> None:
     """
     A busy process has a sample with its share of each engine and the time in microseconds.
     """
+    began = microseconds()
     holding = machine.processes.put(machine.find("0"), os.getpid(), MIB)
     holding.work(61, bandwidth=23, encoder=7, decoder=5)
-    (sample,) = client(SAMPLES.format(since=0))
+    (sample,) = samples_since(client, began)
 
     assert (os.getpid(), 61, 23, 7, 5) == (
         sample["pid"],
         *(sample[f"{engine}Util"] for engine in ("sm", "mem", "enc", "dec")),
     )
     assert abs(time.time() * 1_000_000 - sample["timeStamp"]) < 5_000_000
+
+
+def test_a_sample_seen_is_not_given_again(client: Client, machine: State) -> None:
+    """
+    Asked for what is newer than the newest sample of a process that has stopped, there is nothing.
+    """
+    began = microseconds()
+    holding = machine.processes.put(machine.find("0"), os.getpid(), MIB)
+    holding.work(50)
+    samples_since(client, began)
+    holding.work(0)
+    time.sleep(2 * PERIOD_SECONDS)
+    (sample,) = client(SAMPLES.format(since=began))
+
+    assert "NVMLError_NotFound" == client.error(SAMPLES.format(since=sample["timeStamp"]))
+
+
+def test_a_burst_between_two_questions_is_sampled(client: Client, machine: State) -> None:
+    """
+    A kernel that came and went has an entry for whoever asks since before it.
+    """
+    began = microseconds()
+    holding = machine.processes.put(machine.find("0"), os.getpid(), MIB)
+    holding.work(80)
+    time.sleep(PERIOD_SECONDS / 10)
+    holding.work(0)
+    (sample,) = samples_since(client, began)
+
+    assert (os.getpid(), 80) == (sample["pid"], sample["smUtil"])
+
+
+def test_only_who_had_some_use_has_an_entry(client: Client, machine: State) -> None:
+    """
+    Of two processes on a card the one that does nothing has no entry.
+    """
+    began = microseconds()
+    machine.processes.put(machine.find("0"), os.getpid(), MIB).work(50)
+    machine.processes.put(machine.find("0"), os.getppid(), MIB)
+
+    assert [os.getpid()] == [sample["pid"] for sample in samples_since(client, began)]
+
+
+def test_asked_for_everything_the_buffer_is_averaged(client: Client, machine: State) -> None:
+    """
+    A timestamp of 0 averages the whole buffer: a moment of full load is a few percent, and shows
+    when it is over.
+    """
+    began = microseconds()
+    holding = machine.processes.put(machine.find("0"), os.getpid(), MIB)
+    holding.work(100)
+    samples_since(client, began)
+    holding.work(0)
+    time.sleep(2 * PERIOD_SECONDS)
+    (sample,) = client(SAMPLES.format(since=0))
+
+    assert 0 < sample["smUtil"] < 10
+
+
+def test_zombies_are_entries_without_sense(client: Client, machine: State) -> None:
+    """
+    Processes that died badly give entries of no PID, with shares beyond 100 %.
+    """
+    machine.faults.add(Fault(FaultAction.PAD, "nvmlDeviceGetProcessUtilization", argument=100))
+    samples = client(SAMPLES.format(since=microseconds() - 1_000_000))
+
+    assert 100 == len(samples)
+    assert all(sample["pid"] == 0 and sample["smUtil"] > 100 for sample in samples)
+
+
+def test_a_small_buffer_is_told_the_size(client: Client, machine: State) -> None:
+    """
+    A buffer that is too small is refused with the number of entries there are.
+    """
+    machine.faults.add(Fault(FaultAction.PAD, "nvmlDeviceGetProcessUtilization", argument=3))
+    since = microseconds() - 1_000_000
+
+    assert [7, 3] == client(
+        "(lambda n: [function('nvmlDeviceGetProcessUtilization')(card(0), None, ctypes.byref(n), "
+        f"ctypes.c_ulonglong({since})), n.value])(ctypes.c_uint(1))"
+    )
 
 
 def test_samples_seen_before_are_not_given_again(client: Client, machine: State) -> None:

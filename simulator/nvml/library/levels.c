@@ -1,0 +1,64 @@
+/* What a process did lately, in samples of one period each, as drivers keep them. */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "library.h"
+
+static const struct level NO_LEVEL = {0};
+
+static const struct level *nth_level(const struct record *record, uint32_t number)
+{
+    return &record->levels[number % MAX_LEVELS];
+}
+
+struct level level_of(const struct record *record)
+{
+    return record->level_count == 0 ? NO_LEVEL : *nth_level(record, record->level_count - 1);
+}
+
+/* The end of the last period that is over. */
+uint64_t sample_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t microseconds = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    return microseconds / SAMPLE_MICROSECONDS * SAMPLE_MICROSECONDS;
+}
+
+static bool is_busy(const struct level *level)
+{
+    return (level->sm | level->bandwidth | level->encoder | level->decoder) != 0;
+}
+
+/*
+ * Add up a record's busy samples that end within (after, until], and what they show; `since` of the
+ * sum becomes the end of the newest. Returns how many there are.
+ */
+uint64_t add_samples(const struct record *record, uint64_t after, uint64_t until, struct level *sum)
+{
+    uint64_t count = 0;
+    uint32_t newest = record->level_count;
+    uint32_t oldest = newest > MAX_LEVELS ? newest - MAX_LEVELS : 0;
+    for (uint32_t number = oldest; number < newest; number++) {
+        const struct level *level = nth_level(record, number);
+        uint64_t end = number + 1 < newest ? nth_level(record, number + 1)->since : until;
+        uint64_t begin = level->since > after ? level->since : after;
+        end = end < until ? end : until;
+        if (!is_busy(level) || end <= begin)
+            continue;
+        uint64_t last = end / SAMPLE_MICROSECONDS;
+        /* A kernel shows in the sample of the period in which it ran, however short it was. */
+        if (end % SAMPLE_MICROSECONDS != 0 && (last + 1) * SAMPLE_MICROSECONDS <= until)
+            last++;
+        uint64_t samples = last - begin / SAMPLE_MICROSECONDS;
+        if (samples == 0)
+            continue;
+        count += samples;
+        sum->sm += (uint32_t)samples * level->sm;
+        sum->bandwidth += (uint32_t)samples * level->bandwidth;
+        sum->encoder += (uint32_t)samples * level->encoder;
+        sum->decoder += (uint32_t)samples * level->decoder;
+        sum->since = last * SAMPLE_MICROSECONDS;
+    }
+    return count;
+}

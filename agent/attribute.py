@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent.model.use import CardUse, Observation, PodOnCard, ProcessUse
+from agent.model.use import MPS_SERVER, CardUse, Observation, PodOnCard, ProcessUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent.model.use import Occupant
     from gpufence.cards import Card
 
-MPS_SERVER: Final = "nvidia-cuda-mps"  # what the kernel keeps of nvidia-cuda-mps-server
 _NOBODY: Final = ("", "")
 
 

@@ -26,7 +26,7 @@ def page(state: AgentState, about: About, now: float) -> str:
     last = state.last if state.is_current(now, about.gap_seconds) else None
     return write_page(
         [
-            *pod_families(last),
+            *pod_families(last, state.activity, now),
             *card_families(last),
             *_measuring(state, about, now),
             *_acting(state.counts, last),

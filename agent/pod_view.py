@@ -60,6 +60,7 @@ class _Fence:
     enforced: bool = True
     measure: str = ""
     assigned: frozenset[str] = frozenset()
+    cpu_counts: bool = True
 
 
 def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
@@ -96,6 +97,8 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
         assigned=fence.assigned,
         measure=fence.measure,
         ended=status.get("phase") in _ENDED,
+        cpu_counts=fence.cpu_counts,
+        idle_said=_idle_said(status),
     )
 
 
@@ -121,7 +124,8 @@ def _fence(raw: Object, context: PodContext) -> _Fence:
             measure = f"{on_card.dialect}, {on_card.basis}"
         else:
             undeclared = _why(on_card)
-    return _Fence(limits, undeclared, enforced, measure, _assigned(pod, context.cards))
+    assigned = _assigned(pod, context.cards)
+    return _Fence(limits, undeclared, enforced, measure, assigned, options.cpu_counts)
 
 
 def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:
@@ -144,6 +148,18 @@ def _why(limits: Limits | Undeclared | Unreadable) -> str:
     if isinstance(limits, Unreadable):
         return limits.problem.sentence
     return limits.reason if isinstance(limits, Undeclared) else "its amount is not known"
+
+
+def _idle_said(status: Object) -> str:
+    """
+    Return what our condition says at the moment, nothing where there is none.
+    """
+    said = [
+        as_text(item.get("status"), "status.conditions.status")
+        for item in objects(status.get("conditions"), "status.conditions")
+        if item.get("type") == names.GPU_IDLE
+    ]
+    return said[0] if said else ""
 
 
 def _exempt(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent.events import EventCreate, EventPatch
+    from agent.model.activity import CpuTime, IdleCondition
     from agent.model.decision import ActResult, Verdict
     from agent.model.pod import PodsOnNode
     from agent.model.sample import Sample
@@ -45,12 +46,15 @@ class Processes(Protocol):
 
     def look(self, pid: int) -> Occupant | None: ...
 
+    def cpu_times(self, pids: Iterable[int]) -> dict[int, CpuTime]: ...
+
 
 class ClusterPort(Protocol):
     """
     The API server, as far as this node may ask it; `agent.cluster` is the real thing.
 
-    `pods`, `publish` and `write` return at once; what they ask for happens on threads of their own.
+    `pods`, `publish`, `write` and `say_idle` return at once; what they ask for happens on threads
+    of their own.
     """
 
     def pods(self) -> PodsOnNode:
@@ -66,6 +70,11 @@ class ClusterPort(Protocol):
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         """
         Have Events written; those that cannot be queued are dropped and counted.
+        """
+
+    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
+        """
+        Have pods say whether they are idle; of each only the last word counts.
         """
 
     def carry_out(self, verdict: Verdict) -> ActResult:

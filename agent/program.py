@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from agent.events import EventCreate, EventPatch
+    from agent.model.activity import IdleCondition
     from agent.model.decision import Verdict
     from agent.model.pod import PodsOnNode
     from gpufence.cards import NodeCards
@@ -103,6 +104,7 @@ class Program:
             node=settings.node,
             policy=policy,
             damping=settings.damping,
+            activity=settings.activity,
             unmeasured_seconds=settings.unmeasured_seconds,
         )
         self._loop = Loop(ports, rules, self._worker)
@@ -236,6 +238,9 @@ class NoCluster:
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         del writes
+
+    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
+        del conditions
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         del verdict

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from agent.events import Damping
+from agent.model.activity import ActivityPolicy
 from agent.model.policy import EvictionPolicy
 from agent.nvml.settings import SamplerSettings
 from gpufence import names
@@ -120,6 +121,9 @@ class AgentSettings:
         default_factory=EvictionPolicy, metadata=part("Who has to go, and when")
     )
     damping: Damping = field(default_factory=Damping, metadata=part("What is said about it"))
+    activity: ActivityPolicy = field(
+        default_factory=ActivityPolicy, metadata=part("Who is busy and who is idle")
+    )
     sampler: SamplerSettings = field(
         default_factory=SamplerSettings, metadata=part("How the cards are measured")
     )
@@ -143,4 +147,6 @@ def read_agent_settings(variables: Mapping[str, str], *, needs_node: bool = Fals
     """
     settings = read_settings(AgentSettings, variables, required=(NODE,) if needs_node else ())
     interval = settings.policy.interval_seconds
-    return replace(settings, sampler=replace(settings.sampler, interval_seconds=interval))
+    work = settings.activity.interval_seconds
+    sampler = replace(settings.sampler, interval_seconds=interval, work_seconds=work)
+    return replace(settings, sampler=sampler)

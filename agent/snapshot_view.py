@@ -4,9 +4,11 @@ PURE. What `/v1/snapshot` and the command `snapshot` say: the state in rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from agent.model.activity import Activity, Evidence
 from gpufence.snapshot import (
+    ActivityRow,
     CardRow,
     NobodyRow,
     OwnerRow,
@@ -17,13 +19,17 @@ from gpufence.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from agent.model.activity import UseKey
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
     from agent.model.sample import CardSample
     from agent.model.state import About, AgentState, OwnerTally, TickResult
     from agent.model.use import CardUse, PodOnCard, ProcessUse
+
+
+_UNKNOWN: Final = ActivityRow(str(Activity.UNKNOWN), None, str(Evidence.NOT_MEASURABLE))
 
 
 def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapshot:
@@ -47,7 +53,9 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
         brake="" if last is None or last.decision.brake is None else str(last.decision.brake),
         trouble=_trouble(last, current=current),
         cards=() if last is None else tuple(_cards(last, now, current=current)),
-        pods=() if last is None else _pods(last, current=current),
+        pods=()
+        if last is None
+        else _pods(last, _activities(state, now, current=current), current=current),
         nobody=() if last is None or not current else tuple(_nobody(last)),
         owners=tuple(_owner(item) for _, item in sorted(state.ledger.owners.items())),
         cap_slack_bytes=about.cap_slack_bytes,
@@ -95,7 +103,21 @@ def _card(
     )
 
 
-def _pods(last: TickResult, *, current: bool) -> tuple[PodRow, ...]:
+def _activities(state: AgentState, now: float, *, current: bool) -> dict[UseKey, ActivityRow]:
+    """
+    Return what is known of everybody's work; of a look that is too old nothing is.
+    """
+    return {
+        key: ActivityRow(
+            str(track.activity), track.idle_seconds(now), str(track.evidence), track.why
+        )
+        for key, track in (state.activity.tracks.items() if current else ())
+    }
+
+
+def _pods(
+    last: TickResult, activities: Mapping[UseKey, ActivityRow], *, current: bool
+) -> tuple[PodRow, ...]:
     """
     Return a row for each, by namespace and name.
     """
@@ -110,7 +132,13 @@ def _pods(last: TickResult, *, current: bool) -> tuple[PodRow, ...]:
             of_pod[verdict.uuid] = verdict
     pods = last.observation.pods.by_uid
     rows = [
-        _pod(pods[uid], uses.get(uid, {}), verdicts.get(uid, {}), current=current)
+        _pod(
+            pods[uid],
+            tuple(
+                _use(use, verdicts.get(uid, {}).get(uuid), activities, current=current)
+                for uuid, use in sorted(uses.get(uid, {}).items())
+            ),
+        )
         for uid in uses.keys() | verdicts.keys()
         if uid in pods
     ]
@@ -121,9 +149,7 @@ def _process(process: ProcessUse, command: str = "") -> ProcessRow:
     return ProcessRow(process.pid, process.used_bytes, process.container, command)
 
 
-def _pod(
-    pod: PodOnNode, uses: dict[str, PodOnCard], verdicts: dict[str, Verdict], *, current: bool
-) -> PodRow:
+def _pod(pod: PodOnNode, uses: tuple[UseRow, ...]) -> PodRow:
     owner = "" if pod.controller is None else f"{pod.controller.kind}/{pod.controller.name}"
     return PodRow(
         uid=pod.uid,
@@ -134,16 +160,18 @@ def _pod(
         injected=pod.injected,
         undeclared=pod.undeclared,
         terminating=pod.terminating,
-        uses=tuple(
-            _use(pod, uuid, uses[uuid], verdicts.get(uuid), current=current)
-            for uuid in sorted(uses)
-        ),
+        uses=uses,
     )
 
 
 def _use(
-    pod: PodOnNode, uuid: str, use: PodOnCard, verdict: Verdict | None, *, current: bool
+    use: PodOnCard,
+    verdict: Verdict | None,
+    activities: Mapping[UseKey, ActivityRow],
+    *,
+    current: bool,
 ) -> UseRow:
+    pod, uuid = use.pod, use.card.uuid
     limit = pod.limits.get(uuid)
     return UseRow(
         card=uuid,
@@ -154,6 +182,7 @@ def _use(
         over_seconds=0.0 if verdict is None else verdict.over_seconds,
         due_seconds=None if verdict is None else verdict.due_seconds,
         processes=tuple(_process(item) for item in use.processes) if current else (),
+        activity=activities.get((pod.uid, uuid), _UNKNOWN),
     )
 
 

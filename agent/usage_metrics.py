@@ -7,18 +7,35 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from agent.model.activity import Activity
 from agent.model.decision import Outcome
 from service.exposition import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from agent.model.activity import ActivityMemory, Track
     from agent.model.state import TickResult
     from agent.model.use import CardUse, PodOnCard
 
     CardFigure = tuple[str, str, Callable[[CardUse, TickResult], float | None]]
+    ActivityFigure = tuple[str, str, str, Callable[[Track, float], float | None]]
     PodFigure = tuple[str, str, Callable[[PodOnCard], float | None]]
 
+_ACTIVITY_FIGURES: Final[tuple[ActivityFigure, ...]] = (
+    (
+        "gpu_idle_seconds",
+        "gauge",
+        "For how long a pod has done nothing on a card; 0 while it is busy.",
+        lambda track, now: _rounded(track.idle_seconds(now)),
+    ),
+    (
+        "gpu_busy_seconds_total",
+        "counter",
+        "Time between two looks at a card in which a pod worked there.",
+        lambda track, _: _rounded(track.busy_seconds),
+    ),
+)
 _POD_FIGURES: Final[tuple[PodFigure, ...]] = (
     (
         "memory_used_bytes",
@@ -39,7 +56,7 @@ _POD_FIGURES: Final[tuple[PodFigure, ...]] = (
 )
 
 
-def pod_families(last: TickResult | None) -> Iterator[Family]:
+def pod_families(last: TickResult | None, memory: ActivityMemory, now: float) -> Iterator[Family]:
     """
     Yield what is known of each pod on each card where it holds memory; pods come and go, and so do
     their lines.
@@ -48,6 +65,7 @@ def pod_families(last: TickResult | None) -> Iterator[Family]:
     for name, text, read in _POD_FIGURES:
         values = tuple((labels, read(use)) for labels, use in rows)
         yield Family(f"gpufence_pod_{name}", "gauge", text, values)
+    yield from _activity_families(rows, memory, now)
     verdicts = () if last is None else last.decision.verdicts
     outcomes = Counter(verdict.outcome for verdict in verdicts)
     yield Family(
@@ -62,6 +80,27 @@ def pod_families(last: TickResult | None) -> Iterator[Family]:
     yield by_namespace(
         "gpufence_violating_pods", "gauge", "Pods over their limits at the moment.", violating
     )
+
+
+def _activity_families(
+    rows: Iterable[tuple[dict[str, str], PodOnCard]], memory: ActivityMemory, now: float
+) -> Iterator[Family]:
+    """
+    Yield who is idle and who is busy; of whom nobody knows there is no line.
+    """
+    known = [
+        (labels, track)
+        for labels, use in rows
+        if (track := memory.tracks.get((use.pod.uid, use.card.uuid))) is not None
+        and track.activity is not Activity.UNKNOWN
+    ]
+    for name, kind, text, read in _ACTIVITY_FIGURES:
+        values = tuple((labels, read(track, now)) for labels, track in known)
+        yield Family(f"gpufence_pod_{name}", kind, text, values)
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def _uses(last: TickResult) -> Iterator[tuple[dict[str, str], PodOnCard]]:

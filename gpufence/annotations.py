@@ -62,6 +62,7 @@ class PodOptions(NamedTuple):
     inject: bool = True
     framework: str = ""
     framework_of: Mapping[str, str] = MappingProxyType({})
+    cpu_counts: bool = True
     unreadable: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
 
@@ -264,6 +265,10 @@ def _framework(text: str, field: str) -> str:
     return text and _choice(text, field, (*names.ENGINES, *names.FRAMEWORKS))
 
 
+def _all_evidence(text: str, field: str) -> bool:
+    return not text or _choice(text, field, ("all", "gpu")) == "all"
+
+
 def _choice(text: str, field: str, choices: tuple[str, ...]) -> str:
     if text in choices:
         return text
@@ -287,6 +292,7 @@ _POD_OPTIONS = (
     _Option(names.GROWTH, "growth", _enabled),
     _Option(names.INJECT, "inject", _not_disabled),
     _Option(names.FRAMEWORK, "framework", _framework),
+    _Option(names.IDLE_EVIDENCE, "cpu_counts", _all_evidence),
 )
 _NAMESPACE_OPTIONS = (
     _Option(names.MAX_MEMORY, "max_memory_bytes", read_memory),

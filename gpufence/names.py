@@ -34,6 +34,7 @@ GROWTH: Final = "gpufence.io/growth"  # in observe: grow on demand, so that the 
 INJECT: Final = (
     "gpufence.io/inject"  # "disabled" leaves containers alone, still measured and fenced
 )
+IDLE_EVIDENCE: Final = "gpufence.io/idle-evidence"  # gpu: what its CPU does is no work
 FRAMEWORK: Final = "gpufence.io/framework"  # names what runs where command and image do not
 FRAMEWORK_OF_CONTAINER: Final = "gpufence.io/framework."  # + container: what runs in that one
 MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
@@ -51,6 +52,7 @@ SUMMARY: Final = "gpufence.io/summary"  # one line a person can read
 WARNINGS: Final = "gpufence.io/warnings"  # what the creator of the pod was warned about
 SITECUSTOMIZE: Final = "gpufence.io/sitecustomize"  # the start-up hook's source
 SITE_LINE: Final = "gpufence.io/site-line"  # the line by which site folders start that source
+GPU_IDLE: Final = "gpufence.io/GPUIdle"  # pod condition, by the agent: it does nothing on its cards
 CARDS: Final = "gpufence.io/cards"  # on a Node, by its own agent: the cards it really has
 SIMULATED: Final = "gpufence.io/simulated"  # label of nodes whose cards the simulator plays
 
@@ -104,6 +106,7 @@ USER_KEYS: Final = (
     GROWTH,
     INJECT,
     FRAMEWORK,
+    IDLE_EVIDENCE,
 )
 WRITTEN_KEYS: Final = (PLAN, CARD, NODE, INJECTED, SUMMARY, WARNINGS, SITECUSTOMIZE, SITE_LINE)
 

@@ -64,6 +64,17 @@ def duration(seconds: float) -> str:
     return f"{whole}s"
 
 
+def coarse(seconds: float) -> str:
+    """
+    Write a time in its largest unit alone, rounded down, for narrow columns: 12s, 3m, 2h, 3d.
+    """
+    whole = max(int(seconds), 0)
+    for step, unit, _, _ in _STEPS:
+        if whole >= step:
+            return f"{whole // step}{unit}"
+    return f"{whole}s"
+
+
 def minutes(seconds: float) -> str:
     """
     Write a time in seconds, and from two minutes on in both, for sentences: 119 s, 2 min 5 s.

@@ -128,13 +128,16 @@ def table(columns: Sequence[Column[R]], rows: Iterable[R], display: Display) -> 
     return [_line(columns, widths, line, display) for line in lines]
 
 
-def bar(used: int | None, limit: int | None, display: Display) -> Cell:
+def bar(used: int | None, limit: int | None, display: Display, *, least_width: int = 0) -> Cell:
     """
-    Draw used / limit with its percentage; empty where one of them is unknown.
+    Draw used / limit with its percentage, or that alone on a terminal of less than `least_width`;
+    empty where one of them is unknown.
     """
     full, empty = ("█", "░") if display.unicode else ("#", ".")
     if used is None or not limit:
         return Cell(percent(used, limit), Tone.FAINT)
+    if display.width is not None and display.width < least_width:
+        return Cell(percent(used, limit), share_tone(used, limit))
     cells = min(-(-used * _BAR_CELLS // limit), _BAR_CELLS)
     drawn = f"{full * cells}{empty * (_BAR_CELLS - cells)} {percent(used, limit)}"
     return Cell(drawn, share_tone(used, limit))

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from agent.cluster.acts import Acts, Clients
+from agent.cluster.condition_writer import ConditionWriter
 from agent.cluster.event_writer import EventWriter
 from agent.cluster.node_view import NodeView
 from agent.cluster.pod_index import PodIndex, Sources
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
     from agent.events import EventCreate, EventPatch
+    from agent.model.activity import IdleCondition
     from agent.model.decision import Verdict
     from agent.model.pod import PodsOnNode
     from agent.pod_view import PodContext
@@ -60,6 +62,7 @@ class AgentCluster:
         self._index = PodIndex(settings)
         self._publisher = Publisher(settings, self._watches, self._view, self._changed)
         self._writer = EventWriter(settings)
+        self._conditions = ConditionWriter(settings)
         self._acts = Acts(settings, self._context)
         self._thread = threading.Thread(target=self._begin, name="identity", daemon=True)
 
@@ -79,6 +82,7 @@ class AgentCluster:
             self._thread.join(self._settings.close_seconds)
         self._publisher.stop()
         self._writer.stop()
+        self._conditions.stop()
         self._watches.stop()
         self._client.close()
 
@@ -106,6 +110,9 @@ class AgentCluster:
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         self._writer.write(writes)
+
+    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
+        self._conditions.write(conditions)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         if verdict.action in {None, Action.KILL}:
@@ -153,6 +160,7 @@ class AgentCluster:
                 self._watches.start_node(acting)
                 self._publisher.start(acting)
                 self._writer.start(acting)
+                self._conditions.start(acting)
                 return
 
 

@@ -62,7 +62,7 @@ def filter_pod(pod: JsonObject) -> Named:
     """
     Keep, by UID, what limits, verdicts and metrics are made of.
 
-    Probes, conditions and images change all day long and decide nothing.
+    Probes, conditions of others and images change all day long and decide nothing.
     """
     metadata, spec, status = (_part(pod, key) for key in ("metadata", "spec", "status"))
     containers = {key: _containers(spec, key) for key in ("containers", "initContainers")}
@@ -85,6 +85,7 @@ def filter_pod(pod: JsonObject) -> Named:
         },
         "status": {
             **_some(status, "phase"),
+            **_own_condition(status),
             **{
                 key: [
                     _some(item, "name", "containerID")
@@ -131,6 +132,15 @@ def filter_node(node: JsonObject) -> Named:
         "status": {key: _gpus(_part(status, key)) for key in ("allocatable", "capacity")},
     }
     return _name(metadata), kept
+
+
+def _own_condition(status: JsonObject) -> JsonObject:
+    found = [
+        _some(item, "type", "status")
+        for item in status.get("conditions") or []
+        if isinstance(item, dict) and item.get("type") == names.GPU_IDLE
+    ]
+    return {"conditions": found[:1]} if found else {}
 
 
 def _containers(spec: JsonObject, key: str) -> list[JsonObject]:

@@ -18,7 +18,9 @@ from agent.events import (
     unreadable,
 )
 from agent.judge import judge, objection, settle
+from agent.loop.activity_watch import ActivityWatch
 from agent.loop.owners import entered, evicted
+from agent.model.activity import ActivityPolicy
 from agent.model.decision import Answer
 from agent.model.memory import Memory
 from agent.model.policy import EvictionPolicy
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
 
     from agent.events import Notice
     from agent.loop.worker import FinishedAct, Worker
+    from agent.model.activity import UseKey
     from agent.model.decision import Decision, Verdict
     from agent.model.sample import Sample
-    from agent.model.state import UseKey
     from agent.model.use import Observation
     from agent.ports import Cards, ClusterPort, Processes
 
@@ -65,6 +67,7 @@ class Rules:
     node: str
     policy: EvictionPolicy = field(default_factory=EvictionPolicy)
     damping: Damping = field(default_factory=Damping)
+    activity: ActivityPolicy = field(default_factory=ActivityPolicy)
 
     unmeasured_seconds: float = 15.0
     """
@@ -83,6 +86,7 @@ class Loop:
         self._rules = rules
         self._worker = worker
         self._observer = Observer(ports.cards, ports.processes, ports.cluster.pods)
+        self._activity = ActivityWatch(ports.processes, ports.cluster, ports.clock, rules.activity)
         started_at = ports.clock()
         self._memory = Memory(started_at)
         self._suspects: frozenset[str] = frozenset()
@@ -120,6 +124,7 @@ class Loop:
         )
         self._suspects = decision.suspects
         self._act(decision)
+        activity = self._activity.look(observation)
         self._publish(observation.sample)
         self._write([*settled, *self._notices(observation.sample, decision)], now)
         before = None if self.state.last is None else self.state.last.observation
@@ -140,6 +145,7 @@ class Loop:
             measured_at=_measured_at(observation.sample, self.state.measured_at),
             counts=self._counts,
             ledger=self._ledger,
+            activity=activity,
         )
 
     def _settle(self) -> list[Notice]:

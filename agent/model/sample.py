@@ -62,6 +62,23 @@ class CardMemory(NamedTuple):
     reserved_bytes: int | None = None
 
 
+class CardWork(NamedTuple):
+    """
+    What was done on a card from `since` to `until`, by the agent's clock; where both are the same
+    nothing is known of the time before.
+
+    `workers` are the processes that had some use of it, None where nobody tells processes apart;
+    `percent` is then how much of the time there was work, else what the card itself says of the
+    last moment. `garbled`: there were figures that cannot be, so that none of them counts.
+    """
+
+    since: float
+    until: float
+    percent: float
+    workers: frozenset[int] | None
+    garbled: bool = False
+
+
 class GpuProcess(NamedTuple):
     """
     One process on one card; None where the driver does not say how much it holds.
@@ -90,6 +107,7 @@ class CardSample:
     One card at one moment: None where it could not be read, with the reason in `trouble`.
 
     `mps_clients` are the processes that the driver lists as clients of an MPS server, whichever.
+    `work` is the latest answer, or None for the reason in `work_trouble`.
     """
 
     card: Card
@@ -97,6 +115,8 @@ class CardSample:
     processes: ProcessList | None
     mps_clients: frozenset[int] = frozenset()
     trouble: Trouble = NO_TROUBLE
+    work: CardWork | None = None
+    work_trouble: Trouble = NO_TROUBLE
 
     @property
     def mps(self) -> bool:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from agent.model.activity import NO_ACTIVITY
 from agent.model.memory import NO_WATCH
 from gpufence.mode import Mode
 from gpufence.share import CAP_SLACK
@@ -16,12 +17,12 @@ from service.exposition import Distribution
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent.model.activity import ActivityMemory, UseKey
     from agent.model.decision import Decision
     from agent.model.memory import Lineage
     from agent.model.use import Observation
 
 K = TypeVar("K")
-UseKey: TypeAlias = tuple[str, str]
 
 TICK_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 MOST_NAMESPACES: Final = 200
@@ -154,6 +155,7 @@ class AgentState:
     measured_at: float | None = None
     counts: Counts = field(default_factory=Counts)
     ledger: Ledger = NO_LEDGER
+    activity: ActivityMemory = NO_ACTIVITY
 
     def is_current(self, now: float, gap_seconds: float) -> bool:
         """

@@ -5,7 +5,7 @@ PURE. Who holds how much on which card, and whose each process is, as the kernel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.model.memory import NO_REFUSALS, NO_WATCH, Refusals, Watch
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from agent.model.pod import PodOnNode, PodsOnNode
     from agent.model.sample import CardMemory, Sample
     from gpufence.cards import Card
+
+
+MPS_SERVER: Final = "nvidia-cuda-mps"  # what the kernel keeps of nvidia-cuda-mps-server
 
 
 class Owner(NamedTuple):

@@ -17,7 +17,7 @@ from gpufence.quantity import GIB
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.model.sample import CardMemory, GpuProcess
+    from agent.model.sample import CardMemory, CardWork, GpuProcess
     from agent.nvml.protocol import Seen
 
 UNCHARGED_BYTES: Final = GIB
@@ -162,6 +162,17 @@ class ListAttempt:
     mps: frozenset[int] = frozenset()
     trouble: Trouble = NO_TROUBLE
     again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkAttempt:
+    """
+    The last answer to what is done on a card, or why there is none.
+    """
+
+    asked_at: float
+    work: CardWork | None = None
+    trouble: Trouble = NO_TROUBLE
 
 
 def list_is_due(

@@ -8,12 +8,13 @@ a reset or a new MIG layout may mean something else. Nothing here raises for wha
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pynvml
 
 from agent.clock import boottime
 from agent.model.sample import CardMemory, merged
+from agent.nvml.calls import CallError, call, or_none
 from agent.nvml.faults import Code
 from agent.nvml.process_lists import ProcessLists
 from agent.nvml.protocol import (
@@ -27,43 +28,14 @@ from agent.nvml.protocol import (
     Opened,
     Seen,
 )
+from agent.nvml.work import WorkMeter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.model.sample import GpuProcess
+    from agent.model.sample import CardWork, GpuProcess
     from agent.nvml.protocol import Question
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 _MIG_NAME: Final = " MIG "
 _MIG_ON: Final = 1
-_ABSENT: Final = frozenset(
-    {
-        Code.NOT_SUPPORTED,
-        Code.FUNCTION_NOT_FOUND,
-        Code.INVALID_ARGUMENT,
-        Code.ARGUMENT_VERSION_MISMATCH,
-    }
-)
-"""
-How cards and drivers say that they do not have a feature, or not in this version.
-"""
-
-
-class CallError(Exception):
-    """
-    Raised by a call that failed, up to whoever can do without it.
-    """
-
-    def __init__(self, failure: NvmlFailure) -> None:
-        super().__init__(failure)
-        self.failure = failure
-
-    @property
-    def absent(self) -> bool:
-        return self.failure.code in _ABSENT
 
 
 class CardKind(NamedTuple):
@@ -79,6 +51,7 @@ class Driver:
     def __init__(self, library: str | None = None) -> None:
         self._library = library
         self._lists: ProcessLists | None = None
+        self._meter: WorkMeter | None = None
         self._kinds: dict[str, CardKind] = {}
 
     def answer(self, question: Question) -> Answer:
@@ -90,11 +63,13 @@ class Driver:
                 case Ask.OPEN:
                     return self._open()
                 case Ask.COUNT:
-                    return Counted(int(_call(pynvml.nvmlDeviceGetCount)))
+                    return Counted(int(call(pynvml.nvmlDeviceGetCount)))
                 case Ask.LOOK:
                     return self._look(int(question.subject))
-                case _:
+                case Ask.LIST:
                     return self._list(question.subject)
+                case Ask.WORK:
+                    return self._work(question.subject)
         except CallError as error:
             return error.failure
 
@@ -103,7 +78,7 @@ class Driver:
         Shut NVML down, as a good client does.
         """
         if self._lists is not None:
-            _or_none(pynvml.nvmlShutdown)
+            or_none(pynvml.nvmlShutdown)
 
     def _open(self) -> Opened:
         """
@@ -116,15 +91,16 @@ class Driver:
             except OSError as error:
                 failure = NvmlFailure(Code.LIBRARY_NOT_FOUND, str(error))
                 raise CallError(failure) from error
-        _call(pynvml.nvmlInit)
+        call(pynvml.nvmlInit)
         self._lists = ProcessLists(pynvml.nvmlLib)
-        return Opened(str(_or_none(pynvml.nvmlSystemGetDriverVersion) or UNNAMED))
+        self._meter = WorkMeter(pynvml.nvmlLib)
+        return Opened(str(or_none(pynvml.nvmlSystemGetDriverVersion) or UNNAMED))
 
     def _list(self, uuid: str) -> Listed:
         if self._lists is None:
             raise CallError(NvmlFailure(Code.UNINITIALIZED, "list"))
         at = boottime()
-        device = _call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
+        device = call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
         compute = self._lists.read(device, "Compute")
         if isinstance(compute, NvmlFailure):
             raise CallError(compute)
@@ -132,9 +108,14 @@ class Driver:
         mps = _optional(self._lists.read(device, "MPSCompute"))
         return Listed(at, merged(compute, graphics, mps), frozenset(item.pid for item in mps))
 
+    def _work(self, uuid: str) -> CardWork:
+        if self._meter is None:
+            raise CallError(NvmlFailure(Code.UNINITIALIZED, "work"))
+        return self._meter.read(uuid)
+
     def _look(self, index: int) -> Looked:
-        device = _call(pynvml.nvmlDeviceGetHandleByIndex, index)
-        uuid = str(_call(pynvml.nvmlDeviceGetUUID, device))
+        device = call(pynvml.nvmlDeviceGetHandleByIndex, index)
+        uuid = str(call(pynvml.nvmlDeviceGetUUID, device))
         kind = self._kind(device, uuid)
         if not _is_cut(device):
             return Looked(Seen(uuid, kind.model, kind.capability, _memory(device)))
@@ -142,7 +123,7 @@ class Driver:
         card = Seen(uuid, kind.model, kind.capability, memory)
         instances: list[Seen] = []
         gaps: list[NvmlFailure] = []
-        for place in range(int(_call(pynvml.nvmlDeviceGetMaxMigDeviceCount, device))):
+        for place in range(int(call(pynvml.nvmlDeviceGetMaxMigDeviceCount, device))):
             try:
                 instances.extend(_instance(device, place, card))
             except CallError as error:
@@ -155,8 +136,8 @@ class Driver:
         """
         kind = self._kinds.get(uuid)
         if kind is None:
-            version = _or_none(pynvml.nvmlDeviceGetCudaComputeCapability, device)
-            name = _or_none(pynvml.nvmlDeviceGetName, device)
+            version = or_none(pynvml.nvmlDeviceGetCudaComputeCapability, device)
+            name = or_none(pynvml.nvmlDeviceGetName, device)
             capability = None if version is None else (int(version[0]), int(version[1]))
             kind = CardKind(str(name or UNNAMED), capability)
             if name and capability:
@@ -181,7 +162,7 @@ def _is_cut(device: object) -> bool:
     Return whether a card is in MIG mode; those that never heard of it are not.
     """
     try:
-        current, _ = _call(pynvml.nvmlDeviceGetMigMode, device)
+        current, _ = call(pynvml.nvmlDeviceGetMigMode, device)
     except CallError as error:
         if error.absent:
             return False
@@ -194,14 +175,14 @@ def _instance(parent: object, place: int, card: Seen) -> tuple[Seen, ...]:
     Return the instance in a place, or nothing where the place is free.
     """
     try:
-        device = _call(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, parent, place)
+        device = call(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, parent, place)
     except CallError as error:
         if error.failure.code in {Code.NOT_FOUND, Code.INVALID_ARGUMENT}:
             return ()
         raise
-    name = str(_or_none(pynvml.nvmlDeviceGetName, device) or "")
+    name = str(or_none(pynvml.nvmlDeviceGetName, device) or "")
     model, _, profile = name.partition(_MIG_NAME)
-    uuid = str(_call(pynvml.nvmlDeviceGetUUID, device))
+    uuid = str(call(pynvml.nvmlDeviceGetUUID, device))
     seen = Seen(uuid, model or card.model, card.capability, _memory(device))
     return (seen._replace(profile=profile or _profile(device)),)
 
@@ -210,7 +191,7 @@ def _profile(device: object) -> str:
     """
     Put a profile's name together where the driver does not say it.
     """
-    size = _or_none(pynvml.nvmlDeviceGetAttributes, device)
+    size = or_none(pynvml.nvmlDeviceGetAttributes, device)
     if size is None:
         return UNNAMED
     return f"{size.gpuInstanceSliceCount}g.{round(size.memorySizeMB / 1024)}gb"
@@ -221,7 +202,7 @@ def _memory(device: object) -> CardMemory | NvmlFailure:
     Read the memory in the version that tells reserved memory apart, or in the old one.
     """
     try:
-        info = _call(pynvml.nvmlDeviceGetMemoryInfo, device, pynvml.nvmlMemory_v2)
+        info = call(pynvml.nvmlDeviceGetMemoryInfo, device, pynvml.nvmlMemory_v2)
     except CallError as error:
         return _old_memory(device) if error.absent else error.failure
     return CardMemory(int(info.total), int(info.used), int(info.free), int(info.reserved))
@@ -229,30 +210,7 @@ def _memory(device: object) -> CardMemory | NvmlFailure:
 
 def _old_memory(device: object) -> CardMemory | NvmlFailure:
     try:
-        info = _call(pynvml.nvmlDeviceGetMemoryInfo, device)
+        info = call(pynvml.nvmlDeviceGetMemoryInfo, device)
     except CallError as error:
         return error.failure
     return CardMemory(int(info.total), int(info.used), int(info.free))
-
-
-def _call(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
-    """
-    Call pynvml, and turn every way in which it fails into one.
-    """
-    name = getattr(function, "__name__", "pynvml")
-    try:
-        return function(*arguments, **more)
-    except pynvml.NVMLError as error:
-        raise CallError(NvmlFailure(error.value, name)) from error
-    except UnicodeDecodeError as error:
-        raise CallError(NvmlFailure(None, name, "text that is not UTF-8")) from error
-
-
-def _or_none(function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T | None:
-    """
-    Call pynvml for something that we can do without.
-    """
-    try:
-        return _call(function, *arguments, **more)
-    except CallError:
-        return None

@@ -13,7 +13,7 @@ import json
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from agent.model.sample import CardMemory, GpuProcess
+from agent.model.sample import CardMemory, CardWork, GpuProcess
 from gpufence.errors import InvalidError, Problem
 
 UNNAMED = "unknown"
@@ -36,6 +36,7 @@ class Ask(StrEnum):
     COUNT = "count"  # how many cards the driver has
     LOOK = "look"  # what the card of this index is, with its memory and its MIG instances
     LIST = "list"  # the processes of the card or instance of this UUID
+    WORK = "work"  # what was done there since the last time
 
 
 class Question(NamedTuple):
@@ -58,8 +59,10 @@ class Question(NamedTuple):
                 return "how many cards there are"
             case Ask.LOOK:
                 return f"for the memory of card {self.subject}"
-            case _:
+            case Ask.LIST:
                 return f"for the processes of card {self.subject}"
+            case Ask.WORK:
+                return f"what is done on card {self.subject}"
 
 
 class NvmlFailure(NamedTuple):
@@ -114,7 +117,7 @@ class Listed(NamedTuple):
     mps: frozenset[int] = frozenset()
 
 
-Answer: TypeAlias = Opened | Counted | Looked | Listed | NvmlFailure
+Answer: TypeAlias = Opened | Counted | Looked | Listed | CardWork | NvmlFailure
 
 
 class AnswerLine(NamedTuple):
@@ -150,6 +153,8 @@ def write_answer(number: int, answer: Answer) -> str:
         pids = [process.pid for process in answer.processes]
         amounts = [process.used_bytes for process in answer.processes]
         content = answer.at, sorted(answer.mps), pids, amounts
+    if isinstance(answer, CardWork) and answer.workers is not None:
+        content = answer._replace(workers=sorted(answer.workers))  # type: ignore[arg-type]  # JSON
     failed = isinstance(answer, NvmlFailure)
     return _ENCODER.encode([number, failed, content]) + "\n"
 
@@ -186,7 +191,17 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
             return Looked(_seen(card), instances, tuple(map(_failure, gaps)))
         case Ask.LIST, [float(at), list(mps), list(pids), list(amounts)] if _are_pids(mps):
             return Listed(at, _processes(pids, amounts), frozenset(mps))
+        case Ask.WORK, [float(since), float(until), float(percent), workers, bool(garbled)]:
+            return CardWork(since, until, percent, _workers(workers), garbled)
     raise _no("answer", line.content)
+
+
+def _workers(content: object) -> frozenset[int] | None:
+    if content is None:
+        return None
+    if isinstance(content, list) and _are_pids(content):
+        return frozenset(content)
+    raise _no("list of workers", content)
 
 
 def _processes(pids: list[object], amounts: list[object]) -> tuple[GpuProcess, ...]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
-from agent.model.sample import NO_TROUBLE, CardSample, Sample, Trouble
+from agent.model.sample import NO_TROUBLE, CardSample, CardWork, Sample, Trouble
 from agent.nvml.cards import (
     CardReading,
     ListAttempt,
     ListPace,
+    WorkAttempt,
     card_readings,
     list_attempt,
     list_is_due,
@@ -44,6 +45,8 @@ _KEPT_LISTS: Final = 3
 """
 How many times the age at which a list is renewed it may reach while the driver is slow with it.
 """
+_NEVER_LISTED: Final = ListAttempt(0.0, None)
+_NEVER_MEASURED: Final = WorkAttempt(0.0)
 _PROBE_PATIENCE: Final = 12
 """
 For how many looks a child for which nobody waits may take.
@@ -81,6 +84,7 @@ class Sampler:
         self._count: int | None = None
         self._known: dict[str, Card] = {}
         self._lists: dict[str, ListAttempt] = {}
+        self._works: dict[str, WorkAttempt] = {}
         self.unidentified: tuple[Trouble, ...] = ()
 
     @property
@@ -107,6 +111,7 @@ class Sampler:
         seen = card_readings(looks, self._known)
         self._known = {reading.card.uuid: reading.card for reading in seen.cards}
         self.unidentified = seen.unidentified
+        self._ask_for_work(seen.cards, now, until)
         self._list(seen.cards, suspects, now, until)
         return Sample(
             taken_at=now,
@@ -141,6 +146,24 @@ class Sampler:
             for index, question in questions.items()
             for answer in (answers.get(question),)
         }
+
+    def _ask_for_work(self, cards: tuple[CardReading, ...], now: float, until: float) -> None:
+        """
+        Ask what is done on each card, every few seconds; before the lists, which may be slow, so
+        that who worked lately is on a list that is younger.
+        """
+        pause = self._settings.work_seconds - self._settings.interval_seconds / 2
+        there = [reading.card.uuid for reading in cards if reading.there]
+        kept = {uuid: item for uuid, item in self._works.items() if uuid in there}
+        due = [uuid for uuid in there if uuid not in kept or now >= kept[uuid].asked_at + pause]
+        questions = {uuid: Question(Ask.WORK, uuid) for uuid in due}
+        answers = self._session.ask(list(questions.values()), until) if due else {}
+        for uuid, question in questions.items():
+            answer = answers.get(question)
+            work = answer if isinstance(answer, CardWork) else None
+            trouble = NO_TROUBLE if work else self._why(question, answer)
+            kept[uuid] = WorkAttempt(now, work, trouble)
+        self._works = kept
 
     def _list(
         self, cards: tuple[CardReading, ...], suspects: frozenset[str], now: float, until: float
@@ -235,17 +258,25 @@ class Sampler:
         return self._session.avoided(question) or self._session.trouble or _SLOW
 
     def _card(self, reading: CardReading) -> CardSample:
-        attempt = self._lists.get(reading.card.uuid)
-        if attempt is None:
-            return CardSample(reading.card, reading.memory, None, trouble=reading.trouble)
-        trouble = reading.trouble or attempt.trouble
-        return CardSample(reading.card, reading.memory, attempt.processes, attempt.mps, trouble)
+        uuid = reading.card.uuid
+        listed = self._lists.get(uuid, _NEVER_LISTED)
+        done = self._works.get(uuid, _NEVER_MEASURED)
+        return CardSample(
+            reading.card,
+            reading.memory,
+            listed.processes,
+            listed.mps,
+            reading.trouble or listed.trouble,
+            done.work,
+            done.trouble,
+        )
 
     def _blind(self, now: float, trouble: Trouble) -> Sample:
         """
         Return that nothing can be seen, of the cards that were there before.
         """
         self._lists = {}
+        self._works = {}
         self.unidentified = ()
         cards = (CardSample(card, None, None, trouble=trouble) for card in self._known.values())
         return Sample(now, tuple(cards), self._session.driver, trouble)

@@ -37,6 +37,7 @@ Children within the kernel that even SIGKILL does not end; further ones would on
 
 _OPEN: Final = Question(Ask.OPEN)
 _FOR_ALL: Final = frozenset({Ask.OPEN, Ask.COUNT})
+_KEPT: Final = frozenset({Ask.LIST, Ask.WORK})  # worth something also when they come late
 _TOLERATED_HARM: Final = 2
 _OPENING: Final = Trouble(
     "NVML is being opened, which wakes every card up; turn the driver's persistence mode on if "
@@ -103,8 +104,8 @@ class Session:
 
     def ask(self, questions: Collection[Question], until: float) -> dict[Question, Answer]:
         """
-        Ask what is not open already, and return what was answered in time. A list that nobody
-        waited for any more when it came is an answer all the same.
+        Ask what is not open already, and return what was answered in time. A list, or the
+        work of a card, for which nobody waited any more when it came is an answer all the same.
 
         The rest is avoided, still open, or lost with its child.
         """
@@ -118,7 +119,7 @@ class Session:
         self._late |= {
             item: answer
             for item, answer in answers.items()
-            if item.ask is Ask.LIST and item not in questions
+            if item.ask in _KEPT and item not in questions
         }
         return answers | late
 

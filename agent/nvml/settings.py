@@ -21,7 +21,8 @@ class SamplerSettings:
     """
     Fit for a node as it is; tests and odd nodes change what they are about.
 
-    `interval_seconds` is the policy's, from one sample to the next. `environment` is the child's;
+    `interval_seconds` is the policy's, from one sample to the next; `work_seconds` likewise, from
+    one question for what is done on a card to the next. `environment` is the child's;
     None means that of this process.
     """
 
@@ -37,6 +38,7 @@ class SamplerSettings:
         default=64 * MIB,
         metadata=setting("GPUFENCE_LIST_MOVED", "a card's use that moved by more makes a new list"),
     )
+    work_seconds: float = 5.0
     deadline_seconds: float = field(
         default=5.0,
         metadata=setting(

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agent.model.activity import CpuTime
 from agent.model.use import Occupant
 from agent.procfs.parse import Stat, parse_cgroup, parse_stat
 
@@ -83,6 +84,18 @@ class Lookup:
         else:
             self._known[pid] = occupant
         return occupant
+
+    def cpu_times(self, pids: Iterable[int]) -> dict[int, CpuTime]:
+        """
+        Return what those of the processes that can be read have used of the CPU.
+        """
+        found = {}
+        for pid in pids:
+            text = self._read(pid, "stat")
+            stat = None if text is None else parse_stat(text)
+            if stat is not None:
+                found[pid] = CpuTime(stat.started_ticks, stat.cpu_ticks / self._hertz)
+        return found
 
     def _quickly(self, pid: int) -> Occupant | None:
         known = self._known.get(pid)

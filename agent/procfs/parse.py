@@ -25,19 +25,22 @@ _NEIGHBOUR = "/../"
 _LINE_FIELDS = 3
 
 _STATE = 0
+_USER, _SYSTEM = 11, 12
 _STARTED = 19
 _GONE = frozenset("ZXx")
 
 
 class Stat(NamedTuple):
     """
-    `started_ticks` counts from the machine's boot; what is `gone` has ended but is still listed. Of
+    `started_ticks` counts from the machine's boot, `cpu_ticks` is the CPU time of all of its
+    threads, those that have ended included; what is `gone` has ended but is still listed. Of
     a process that is true of its first thread, while others may run on.
     """
 
     command: str
     gone: bool
     started_ticks: int
+    cpu_ticks: int = 0
 
 
 def parse_stat(text: str) -> Stat | None:
@@ -49,7 +52,9 @@ def parse_stat(text: str) -> Stat | None:
     if not closed or len(fields) <= _STARTED or not fields[_STARTED].isdecimal():
         return None
     command = head.partition("(")[2]
-    return Stat(command, fields[_STATE] in _GONE, int(fields[_STARTED]))
+    used = fields[_USER], fields[_SYSTEM]
+    ticks = sum(int(text) for text in used if text.isdecimal())
+    return Stat(command, fields[_STATE] in _GONE, int(fields[_STARTED]), ticks)
 
 
 def parse_cgroup(text: str) -> Owner | None:

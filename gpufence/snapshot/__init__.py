@@ -4,6 +4,8 @@ What an agent knows of its node at one moment: `/v1/snapshot`, for the plugin an
 
 from gpufence.snapshot.codec import VERSION, read_snapshot, write_snapshot
 from gpufence.snapshot.rows import (
+    BUSY,
+    ActivityRow,
     CardRow,
     NobodyRow,
     OwnerRow,
@@ -14,7 +16,9 @@ from gpufence.snapshot.rows import (
 )
 
 __all__ = [
+    "BUSY",
     "VERSION",
+    "ActivityRow",
     "CardRow",
     "NobodyRow",
     "OwnerRow",

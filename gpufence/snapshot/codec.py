@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from gpufence.errors import InvalidError, Problem, described
 from gpufence.quantity import read_bytes, write_bytes
-from gpufence.shape import Object, as_integer, as_text, objects, read_versioned
+from gpufence.shape import Object, as_integer, as_object, as_text, objects, read_versioned
 from gpufence.snapshot.rows import (
+    ActivityRow,
     CardRow,
     NobodyRow,
     OwnerRow,
@@ -123,6 +124,10 @@ def _list_of(write: Callable[[Any], object], read: Callable[[Object, str], objec
     )
 
 
+def _row(row: Callable[..., tuple[Any, ...]]) -> _FieldKind:
+    return _FieldKind(_write_row, lambda value, path: _read_row(row, as_object(value, path), path))
+
+
 def _rows(row: Callable[..., tuple[Any, ...]]) -> _FieldKind:
     return _list_of(_write_row, partial(_read_row, row))
 
@@ -156,6 +161,12 @@ _FIELDS: Final[dict[object, tuple[tuple[str, _FieldKind], ...]]] = {
         ("container", _TEXT),
         ("command", _TEXT),
     ),
+    ActivityRow: (
+        ("state", _TEXT),
+        ("idle_seconds", _MAYBE_SECONDS),
+        ("evidence", _TEXT),
+        ("why", _TEXT),
+    ),
     UseRow: (
         ("card", _TEXT),
         ("used", _MAYBE_BYTES),
@@ -165,6 +176,7 @@ _FIELDS: Final[dict[object, tuple[tuple[str, _FieldKind], ...]]] = {
         ("over", _SECONDS),
         ("due", _MAYBE_SECONDS),
         ("processes", _list_of(_write_process, partial(_read_row, ProcessRow))),
+        ("activity", _or_null(_row(ActivityRow))),
     ),
     PodRow: (
         ("uid", _TEXT),

@@ -6,7 +6,7 @@ None is what nobody can tell at the moment. It is never zero, and a reader must 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class CardRow(NamedTuple):
@@ -41,11 +41,29 @@ class ProcessRow(NamedTuple):
     command: str = ""
 
 
+BUSY: Final = "busy"  # what a pod does on a card; the other words are idle and unknown
+
+
+class ActivityRow(NamedTuple):
+    """
+    What a pod does on a card: `state` is `busy`, `idle` or `unknown`, which is never idle.
+
+    `idle_seconds` is 0 while it is busy and None where nobody knows; `evidence` is one word of
+    `agent.model.activity.Evidence`, and `why` says what stands against knowing.
+    """
+
+    state: str
+    idle_seconds: float | None
+    evidence: str
+    why: str = ""
+
+
 class UseRow(NamedTuple):
     """
     A pod on one card, and the agent's verdict on it in one word of `agent.model.decision.Outcome`.
 
-    `allowance_bytes` is what its frameworks were told, where the plan on the pod says so.
+    `allowance_bytes` is what its frameworks were told, where the plan on the pod says so. An agent
+    that does not tell of `activity` is an older one: what the pod does is unknown.
     """
 
     card: str
@@ -56,6 +74,7 @@ class UseRow(NamedTuple):
     over_seconds: float = 0.0
     due_seconds: float | None = None
     processes: tuple[ProcessRow, ...] = ()
+    activity: ActivityRow | None = None
 
 
 class PodRow(NamedTuple):

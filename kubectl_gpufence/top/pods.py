@@ -4,9 +4,11 @@ PURE. `top pods`: one line for each pod and card, the worst first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
+from gpufence.snapshot import BUSY
+from gpufence.text import coarse
 from kubectl_gpufence.scene import card_of, is_stale, row_of, staleness
 from kubectl_gpufence.table import (
     NOT_THERE,
@@ -25,10 +27,16 @@ from kubectl_gpufence.verdicts import verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpufence.snapshot import CardRow, PodRow, Snapshot, UseRow
+    from gpufence.snapshot import ActivityRow, CardRow, PodRow, Snapshot, UseRow
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import NodeAgent, Scene
     from kubectl_gpufence.table import Display
+
+
+_BAR_WIDTH: Final = 108
+"""
+Columns from which on a bar takes no room from the names.
+"""
 
 
 class PodLine(NamedTuple):
@@ -97,6 +105,15 @@ class PodLine(NamedTuple):
         return None if self.use is None else self.use.used_bytes
 
     @property
+    def activity(self) -> ActivityRow | None:
+        """
+        Return what the pod does, as far as a measurement that is not old says so.
+        """
+        if self.use is None or self.snapshot is None or is_stale(self.snapshot):
+            return None
+        return self.use.activity
+
+    @property
     def processes(self) -> int | None:
         return None if self.use is None else len(self.use.processes)
 
@@ -140,11 +157,12 @@ def pods_table(
         Column(
             "SHARE",
             lambda line: (
-                bar(line.used_bytes, line.limit_bytes, display)
+                bar(line.used_bytes, line.limit_bytes, display, least_width=_BAR_WIDTH)
                 if line.use
                 else Cell(NOT_THERE, Tone.FAINT)
             ),
         ),
+        Column("IDLE", idle_for, right=True),
         Column("VERDICT", _verdict),
     ]
     if wide:
@@ -179,6 +197,9 @@ def pod_json(line: PodLine) -> dict[str, object]:
         "due": line.use.due_seconds if line.use else None,
         "processes": line.processes,
         "undeclared": line.row.undeclared if line.row else "",
+        "activity": line.activity.state if line.activity else None,
+        "idle": line.activity.idle_seconds if line.activity else None,
+        "evidence": line.activity.evidence if line.activity else None,
         "stale": line.stale_seconds,
     }
 
@@ -191,6 +212,18 @@ def card_index(line: PodLine) -> str:
 
 def held_on_card(line: PodLine) -> str:
     return NOT_THERE if line.use is None else held(line.use.used_bytes)
+
+
+def idle_for(line: PodLine) -> Cell:
+    """
+    Return for how long a pod has done nothing on its card, in one unit.
+    """
+    if line.use is None:
+        return Cell(NOT_THERE, Tone.FAINT)
+    row = line.activity
+    if row is None or row.idle_seconds is None:
+        return Cell(UNKNOWN, Tone.FAINT)
+    return Cell("busy") if row.state == BUSY else Cell(coarse(row.idle_seconds), Tone.WARN)
 
 
 def _of_pod(pod: SeenPod, scene: Scene) -> Iterator[PodLine]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from gpufence.snapshot import NobodyRow, ProcessRow
+from gpufence.snapshot import ActivityRow, NobodyRow, ProcessRow
 from kubectl_gpufence.doctor import examine, findings_lines
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import AgentEvent, PodStory
@@ -58,8 +58,21 @@ def typical() -> Scene:
     Build a node with a pod over its limit, one within and one that was just made.
     """
     rows = (
-        pod_row(use_row(3500 * MIB, outcome="holding", over_seconds=12.0, due_seconds=18.0)),
-        pod_row(use_row(GIB), uid="u2", name="notebook", owner=""),
+        pod_row(
+            use_row(
+                3500 * MIB,
+                outcome="holding",
+                over_seconds=12.0,
+                due_seconds=18.0,
+                activity=ActivityRow("busy", 0.0, "Busy"),
+            )
+        ),
+        pod_row(
+            use_row(GIB, activity=ActivityRow("idle", 763.0, "NoKernels")),
+            uid="u2",
+            name="notebook",
+            owner="",
+        ),
         pod_row(use_row(2900 * MIB), uid="u3", name=LONG),
     )
     return scene(

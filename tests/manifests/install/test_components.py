@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from agent.cluster.settings import COMPONENT
+from agent.model.activity import NO_ACTIVITY
 from agent.model.decision import Brake
 from agent.usage_metrics import card_families, pod_families
 from certs.issue import CA_DAYS, LEAF_DAYS
@@ -126,7 +127,7 @@ def metric_names() -> set[str]:
     """
     Return every family on the pages of webhook and agent.
     """
-    families = [*card_families(None), *pod_families(None)]
+    families = [*card_families(None), *pod_families(None, NO_ACTIVITY, 0.0)]
     plain = {
         node.value
         for node in ast.walk(tree_of(ROOT / "agent" / "metrics.py"))

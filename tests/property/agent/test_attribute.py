@@ -7,9 +7,10 @@ from typing import TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.attribute import MPS_SERVER, attribute
+from agent.attribute import attribute
 from agent.model.pod import pods_on_node
 from agent.model.sample import Sample
+from agent.model.use import MPS_SERVER
 from gpufence.quantity import GIB
 from tests.support.agent.builders import card_sample, occupant, pod, process_of
 

@@ -7,7 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model.sample import CardMemory, GpuProcess
+from agent.model.sample import CardMemory, CardWork, GpuProcess
 from agent.nvml.process_lists import SENTINELS, WIDEST, read_entries
 from agent.nvml.protocol import (
     Answer,
@@ -32,6 +32,8 @@ pids = st.integers(1, 2**22)
 processes = st.builds(GpuProcess, pids, st.none() | amounts)
 lists = st.lists(processes, max_size=40).map(tuple)
 instances = st.sampled_from([2**32 - 1, 0, 1, 7, 13])
+times = st.floats(0, 1e9)
+some_pids = st.frozensets(pids, max_size=9)
 words = st.text(max_size=20)
 codes = st.none() | st.integers(0, 999)
 failures = st.builds(NvmlFailure, codes, words, words)
@@ -48,9 +50,10 @@ answers = st.one_of(
             st.lists(failures, max_size=2).map(tuple),
         ),
     ),
+    st.tuples(st.just(Ask.LIST), st.builds(Listed, times, lists, some_pids) | failures),
     st.tuples(
-        st.just(Ask.LIST),
-        st.builds(Listed, st.floats(0, 1e9), lists, st.frozensets(pids, max_size=5)) | failures,
+        st.just(Ask.WORK),
+        st.builds(CardWork, times, times, times, st.none() | some_pids, st.booleans()) | failures,
     ),
 )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from agent.events import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
+from agent.model.activity import CpuTime, IdleCondition
 from agent.model.decision import ActResult, Answer, Verdict
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
@@ -67,6 +68,7 @@ class Cards:
 @dataclass
 class Processes:
     living: dict[int, Occupant] = field(default_factory=dict)
+    cpu: dict[int, float] = field(default_factory=dict)
     asked: list[set[int]] = field(default_factory=list)
 
     def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]:
@@ -76,6 +78,13 @@ class Processes:
 
     def look(self, pid: int) -> Occupant | None:
         return self.living.get(pid)
+
+    def cpu_times(self, pids: Iterable[int]) -> dict[int, CpuTime]:
+        return {
+            pid: CpuTime(self.living[pid].started_ticks, self.cpu.get(pid, 0.0))
+            for pid in pids
+            if pid in self.living
+        }
 
 
 @dataclass
@@ -88,6 +97,7 @@ class ApiServer:
     result: ActResult = field(default_factory=lambda: ActResult(Answer.ACCEPTED))
     acts: list[Verdict] = field(default_factory=list)
     written: list[EventCreate | EventPatch] = field(default_factory=list)
+    conditions: list[IdleCondition] = field(default_factory=list)
     published: list[NodeCards] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
@@ -100,6 +110,9 @@ class ApiServer:
 
     def write(self, writes: Iterable[EventCreate | EventPatch]) -> None:
         self.written += writes
+
+    def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
+        self.conditions += conditions
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         self.acts.append(verdict)

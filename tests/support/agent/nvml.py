@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agent.model.sample import CardMemory, GpuProcess, merged
+from agent.model.sample import CardMemory, CardWork, GpuProcess, merged
 from agent.nvml.child import EndedError
 from agent.nvml.faults import Code
 from agent.nvml.protocol import (
@@ -113,6 +113,13 @@ class Script:
         self.children.append(FakeChild(self))
         return self.children[-1]
 
+    def answer(self, question: Question) -> Answer | str:
+        """
+        Return what was scripted; nothing was done on a card of which no script tells.
+        """
+        idle = CardWork(self.clock.now, self.clock.now, 0.0, frozenset())
+        return self.answers.get(question, idle if question.ask is Ask.WORK else HANG)
+
     def asked_since(self, action: Callable[[], object]) -> list[Question]:
         """
         Return what was asked while something was done.
@@ -149,7 +156,7 @@ class FakeChild:
     def receive(self, seconds: float) -> list[str]:
         clock = self._script.clock
         number, question = self._open[0] if self._open else (0, OPEN)
-        answer = self._script.answers.get(question, HANG) if self._open else HANG
+        answer = self._script.answer(question) if self._open else HANG
         ready_at = self._idle_since + self._script.seconds
         if answer == CRASH:
             raise EndedError("it was ended by signal 11 (Segmentation fault)")

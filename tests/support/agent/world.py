@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.attribute import MPS_SERVER, attribute
+from agent.attribute import attribute
 from agent.judge import judge, objection, settle
 from agent.model.decision import ActResult, Answer, Decision, Outcome, Verdict
 from agent.model.memory import Memory
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import Sample
-from agent.model.use import Observation, Occupant
+from agent.model.use import MPS_SERVER, Observation, Occupant
 from tests.support.agent.builders import card_sample, occupant, process_of
 from tests.support.builders import T4_BYTES
 

@@ -4,10 +4,9 @@ Whose memory is whose.
 
 import pytest
 
-from agent.attribute import MPS_SERVER
 from agent.model.pod import PodOnNode, pods_on_node
 from agent.model.sample import GpuProcess, merged
-from agent.model.use import Occupant, PodOnCard
+from agent.model.use import MPS_SERVER, Occupant, PodOnCard
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import (
     CARDS,

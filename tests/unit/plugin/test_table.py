@@ -142,3 +142,13 @@ def test_a_name_keeps_both_ends() -> None:
     assert "abc…ij" == shortened("abcdefghij", 6, Display())
     assert "ab..ij" == shortened("abcdefghij", 6, Display(unicode=False))
     assert "abc" == shortened("abc", 6, Display())
+
+
+@pytest.mark.parametrize(
+    ("width", "text"), [(99, "50%"), (100, "###... 50%"), (None, "###... 50%")]
+)
+def test_a_narrow_terminal_has_no_room_for_bars(width: int | None, text: str) -> None:
+    """
+    On a terminal of fewer columns than asked for only the percentage is left.
+    """
+    assert text == bar(1, 2, Display(width=width, unicode=False), least_width=100).text

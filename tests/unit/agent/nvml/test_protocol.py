@@ -4,7 +4,7 @@ The lines that parent and child exchange.
 
 import pytest
 
-from agent.model.sample import GpuProcess
+from agent.model.sample import CardWork, GpuProcess
 from agent.nvml.protocol import (
     Answer,
     AnswerLine,
@@ -31,6 +31,8 @@ ANSWERS: list[tuple[Ask, Answer]] = [
     (Ask.LOOK, cut("GPU-1", "MIG-1", "MIG-2", gaps=(LOST,))),
     (Ask.LIST, listed(1.5, GpuProcess(1, None), graphics=(GpuProcess(2, 3),))),
     (Ask.LIST, listed(1.5, GpuProcess(1, None), mps=(GpuProcess(2, 3), GpuProcess(1, 4)))),
+    (Ask.WORK, CardWork(1.5, 6.5, 40.0, frozenset({7, 9}))),
+    (Ask.WORK, CardWork(1.5, 1.5, 0.0, None, garbled=True)),
     (Ask.LIST, NvmlFailure(None, "list", "entries of no known layout")),
     (Ask.LIST, NvmlFailure(-1, "nvmlOdd")),
 ]

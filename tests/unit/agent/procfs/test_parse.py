@@ -130,7 +130,9 @@ def test_name_may_hold_anything(command: str) -> None:
     """
     The fields are counted from the last parenthesis, whatever the program is called.
     """
-    assert Stat(command, gone=False, started_ticks=4711) == parse_stat(line(command))
+    assert Stat(command, gone=False, started_ticks=4711, cpu_ticks=14 + 15) == parse_stat(
+        line(command)
+    )
 
 
 @pytest.mark.parametrize(("state", "gone"), [("R", False), ("D", False), ("Z", True), ("X", True)])
@@ -138,7 +140,7 @@ def test_processes_that_have_ended(state: str, gone: bool) -> None:  # noqa: FBT
     """
     A zombie is gone, a process that waits for its driver is not.
     """
-    assert Stat("python3", gone, 4711) == parse_stat(line(state=state))
+    assert Stat("python3", gone, 4711, 14 + 15) == parse_stat(line(state=state))
 
 
 @pytest.mark.parametrize("text", ["", "17", "17 (x)", "17 (x) S 1 2 3", line(started="soon")])

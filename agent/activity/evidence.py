@@ -1,0 +1,169 @@
+"""
+PURE. What one answer about a card says of each pod on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent.model.activity import Activity, Evidence
+from agent.model.use import MPS_SERVER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.model.activity import ActivityPolicy, CardTrack, CpuTime, Track, Witness
+    from agent.model.pod import PodsOnNode
+    from agent.model.sample import CardSample, CardWork
+    from agent.model.use import CardUse, Occupant, PodOnCard
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    One answer about one card, with all that is known besides.
+    """
+
+    sample: CardSample
+    use: CardUse
+    work: CardWork
+    witness: Witness
+    working: frozenset[str]
+    policy: ActivityPolicy
+    now: float
+
+
+def known_processes(use: CardUse) -> dict[int, Occupant]:
+    """
+    Return those on a card's list who could be looked up.
+    """
+    return {item.pid: item.occupant for item in use.processes if item.occupant is not None}
+
+
+def working_pods(
+    work: CardWork, use: CardUse, witness: Witness, pods: PodsOnNode
+) -> frozenset[str] | int:
+    """
+    Return who worked, or a process that did and of whom nobody knows whose it is: it has ended
+    since, or is hidden from us.
+
+    Work needs less proof than memory: the cgroup's pod counts before the API server has confirmed
+    the container.
+    """
+    if work.workers is None:
+        return frozenset(use.pods) if work.percent > 0 else frozenset()
+    found: set[str] = set()
+    known = known_processes(use)
+    for pid in work.workers:
+        occupant = known.get(pid) or witness.strangers.get(pid)
+        if occupant is None:
+            return pid
+        pod = _pod_of(occupant, pods)
+        if pod is not None:
+            found.add(pod)
+    return frozenset(found)
+
+
+def _pod_of(occupant: Occupant, pods: PodsOnNode) -> str | None:
+    owner = occupant.owner
+    if owner is None:
+        return None
+    if owner.pod_uid is None:
+        confirmed = pods.find(owner)
+        return None if confirmed is None else confirmed[0].uid
+    pod = pods.by_cgroup.get(owner.pod_uid)
+    return None if pod is None else pod.uid
+
+
+def spoiled(sample: CardSample, use: CardUse, now: float, policy: ActivityPolicy) -> str:
+    """
+    Return why nothing can be known of anybody on a card, nothing if something can.
+    """
+    if sample.memory is None or use.listed_at is None:
+        return sample.trouble.text or "the card cannot be read"
+    if use.mps or any(item.command == MPS_SERVER for item in known_processes(use).values()):
+        return "MPS is on the card: what its clients do counts as the server's"
+    if sample.work is None:
+        return sample.work_trouble.text or "it has not been asked what is done on the card"
+    if sample.work.garbled:
+        return "the driver gives figures that cannot be, as it does of processes that died badly"
+    if now - sample.work.until > policy.gap_seconds:
+        return "nothing was heard of the card for too long"
+    return ""
+
+
+def used_on(use: CardUse) -> int:
+    return 0 if use.memory is None else use.memory.used_bytes
+
+
+def moved_unseen(use: CardUse, past: CardTrack, policy: ActivityPolicy) -> bool:
+    """
+    Return whether the card holds another amount than before while the list of its processes is from
+    before: a driver that is slow with lists hides who is loading.
+    """
+    old = use.listed_at is None or use.listed_at <= past.until
+    return old and abs(used_on(use) - past.used_bytes) >= policy.moved_bytes
+
+
+def hidden_since(work: CardWork, past: CardTrack | None, policy: ActivityPolicy) -> float | None:
+    """
+    Return since when a card is busy while nobody who is known is.
+    """
+    if work.workers is None or work.workers or work.percent < policy.hidden_percent:
+        return None
+    if past is None or past.hidden_since is None:
+        return work.since
+    return past.hidden_since
+
+
+def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
+    """
+    Return what one answer says of a pod; `past` is what it is compared with.
+    """
+    if use.used_bytes is None:
+        return past._replace(activity=Activity.UNKNOWN, why="the driver hides what it holds")
+    processes = frozenset(
+        (item.pid, item.occupant.started_ticks if item.occupant else 0) for item in use.processes
+    )
+    cpu = _cpu_of(look, processes) if use.pod.cpu_counts else {}
+    moved = abs(use.used_bytes - past.used_bytes) >= look.policy.moved_bytes
+    works = use.pod.uid in look.working
+    seconds = look.work.until - look.work.since if works else 0.0
+    track = past._replace(
+        busy_seconds=past.busy_seconds + seconds,
+        used_bytes=use.used_bytes if moved else past.used_bytes,
+        processes=processes,
+        cpu=cpu,
+        cpu_at=look.witness.at,
+        why="",
+    )
+    if works:
+        return track._replace(activity=Activity.BUSY, evidence=Evidence.KERNELS)
+    if moved or processes != past.processes:
+        return track._replace(activity=Activity.BUSY, evidence=Evidence.LOADING)
+    if use.pod.cpu_counts and not cpu:
+        return track._replace(activity=Activity.UNKNOWN, why="its CPU time cannot be read")
+    if _cpu_share(past, cpu, look.witness.at) >= look.policy.cpu_share:
+        return track._replace(activity=Activity.BUSY, evidence=Evidence.CPU)
+    return track._replace(activity=Activity.IDLE, evidence=Evidence.NOTHING)
+
+
+def _cpu_of(look: Look, processes: frozenset[tuple[int, int]]) -> Mapping[int, CpuTime]:
+    """
+    Return the CPU time of those that are the processes they were listed as.
+    """
+    known = look.witness.cpu
+    return {
+        pid: known[pid]
+        for pid, started in processes
+        if pid in known and known[pid].started_ticks == started
+    }
+
+
+def _cpu_share(past: Track, cpu: Mapping[int, CpuTime], at: float) -> float:
+    """
+    Return which share of a core the processes took since the look before.
+    """
+    used = sum(time.seconds - past.cpu[pid].seconds for pid, time in cpu.items() if pid in past.cpu)
+    return used / max(at - past.cpu_at, 1e-3)

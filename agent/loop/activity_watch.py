@@ -1,0 +1,69 @@
+"""
+The part of a tick that finds out who is busy and who is idle, and has pods say so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agent.activity import NOTHING_SAID, conditions, pids_to_read, strangers, watched
+from agent.model.activity import NO_ACTIVITY, Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agent.activity import Said
+    from agent.model.activity import ActivityMemory, ActivityPolicy
+    from agent.model.use import Observation
+    from agent.ports import ClusterPort, Processes
+
+_PAUSE_SECONDS: Final = 1.0
+"""
+Between two looks at what pods shall say: nothing there is younger.
+"""
+
+
+class ActivityWatch:
+    """
+    Owns what is remembered of everybody's work. The kernel is asked only about cards that have
+    something new to say, which is every few seconds.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        cluster: ClusterPort,
+        clock: Callable[[], float],
+        policy: ActivityPolicy,
+    ) -> None:
+        self._processes = processes
+        self._cluster = cluster
+        self._clock = clock
+        self._policy = policy
+        self._memory = NO_ACTIVITY
+        self._said: Mapping[str, Said] = NOTHING_SAID
+        self._said_at = clock()
+
+    def look(self, observation: Observation) -> ActivityMemory:
+        """
+        Take in one observation of the node.
+        """
+        unknown = strangers(observation, self._memory)
+        wanted = pids_to_read(observation, self._memory)
+        witness = Witness(
+            at=self._clock(),
+            cpu=self._processes.cpu_times(wanted) if wanted else {},
+            strangers=self._processes.occupants(unknown) if unknown else {},
+        )
+        now = self._clock()
+        self._memory = watched(observation, witness, self._memory, policy=self._policy, now=now)
+        if now - self._said_at >= _PAUSE_SECONDS:
+            self._said_at = now
+            self._say(observation, now)
+        return self._memory
+
+    def _say(self, observation: Observation, now: float) -> None:
+        pods = observation.pods
+        changes, self._said = conditions(pods, self._memory, self._said, self._policy, now)
+        if changes:
+            self._cluster.say_idle(changes)

@@ -1,0 +1,188 @@
+"""
+What pods are to say of themselves, and when that is news.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.activity import NOTHING_SAID, conditions
+from agent.model.activity import (
+    Activity,
+    ActivityMemory,
+    ActivityPolicy,
+    Evidence,
+    IdleCondition,
+    Track,
+)
+from agent.model.pod import pods_on_node
+from tests.support.agent.builders import pod
+
+POLICY = ActivityPolicy()
+UID = "uid-a"
+NOW = 1000.0
+IDLE = Track(Activity.IDLE, Evidence.NOTHING, idle_since=NOW - 60.0)
+BUSY = Track(Activity.BUSY, Evidence.KERNELS, idle_since=NOW)
+UNKNOWN = Track(why="the driver cannot tell")
+
+
+class Pods:
+    """
+    One pod, and an API server that shows what it was told after a while.
+    """
+
+    def __init__(self, shown: str = "") -> None:
+        self.pod = pod("a", idle_said=shown)
+        self.said = NOTHING_SAID
+
+    def show(self, status: str) -> None:
+        self.pod = replace(self.pod, idle_said=status)
+
+    def told(self, *tracks: Track, now: float = NOW) -> list[IdleCondition]:
+        memory = ActivityMemory(
+            tracks={(UID, f"GPU-{index}"): track for index, track in enumerate(tracks)}
+        )
+        changes, self.said = conditions(pods_on_node([self.pod]), memory, self.said, POLICY, now)
+        return changes
+
+    def says(self, *tracks: Track, now: float = NOW) -> list[tuple[str, str]]:
+        return [(str(i.status), str(i.evidence)) for i in self.told(*tracks, now=now)]
+
+
+@pytest.mark.parametrize(
+    ("tracks", "expected"),
+    [
+        ([BUSY], ("False", "Busy")),
+        ([BUSY._replace(evidence=Evidence.CPU)], ("False", "CPUBusy")),
+        ([BUSY._replace(evidence=Evidence.LOADING)], ("False", "Loading")),
+        ([IDLE], ("True", "NoKernels")),
+        ([UNKNOWN], ("Unknown", "NotMeasurable")),
+        ([IDLE, BUSY], ("False", "Busy")),
+        ([IDLE, UNKNOWN], ("Unknown", "NotMeasurable")),
+        ([UNKNOWN, BUSY], ("False", "Busy")),
+        ([IDLE, IDLE._replace(idle_since=NOW - 999)], ("True", "NoKernels")),
+    ],
+)
+def test_a_pod_says_what_it_does_on_all_its_cards(
+    tracks: list[Track], expected: tuple[str, str]
+) -> None:
+    """
+    Busy anywhere is busy, unknown anywhere else is unknown, and idle is idle everywhere.
+    """
+    assert [expected] == Pods().says(*tracks)
+
+
+def test_the_condition_names_the_very_pod() -> None:
+    """
+    What is to be written has the pod's UID, and a sentence.
+    """
+    (change,) = Pods().told(UNKNOWN)
+
+    assert ("team-a", "a", UID) == change[:3]
+    assert "the driver cannot tell" == change.message
+
+
+def test_idle_takes_a_minute() -> None:
+    """
+    Who has been idle for less is not called so, and goes on saying what he said.
+    """
+    assert [] == Pods("False").says(IDLE._replace(idle_since=NOW - 59.0))
+
+
+def test_who_has_just_come_says_nothing() -> None:
+    """
+    A pod that was seen only once is no news.
+    """
+    assert [] == Pods().says(UNKNOWN._replace(idle_since=NOW))
+
+
+def test_a_new_agent_takes_back_what_it_cannot_know() -> None:
+    """
+    What the agent before said is unknown to the new one, at its first look.
+    """
+    assert [("Unknown", "NotMeasurable")] == Pods("True").says(UNKNOWN._replace(idle_since=NOW))
+
+
+def test_who_holds_nothing_any_more_is_not_known_to_be_idle() -> None:
+    """
+    A pod that has left its cards takes its word back.
+    """
+    assert [("Unknown", "NotMeasurable")] == Pods("True").says()
+
+
+def test_who_never_said_anything_and_holds_nothing_says_nothing() -> None:
+    """
+    Pods without GPU memory get no condition.
+    """
+    assert [] == Pods().says()
+
+
+def test_who_has_ended_says_nothing() -> None:
+    """
+    A pod that has succeeded or failed is left alone.
+    """
+    pods = Pods("True")
+    pods.pod = replace(pods.pod, ended=True)
+
+    assert [] == pods.says(BUSY)
+
+
+def test_what_is_shown_is_no_news() -> None:
+    """
+    A condition that stands as it should is not written again.
+    """
+    assert [] == Pods("True").says(IDLE)
+
+
+def test_what_was_just_written_is_not_written_again() -> None:
+    """
+    It takes a while until the API server shows it; after that it is written anew.
+    """
+    pods = Pods()
+
+    assert [("True", "NoKernels")] == pods.says(IDLE)
+    assert [] == pods.says(IDLE, now=NOW + 29)
+    assert [("True", "NoKernels")] == pods.says(IDLE, now=NOW + 30)
+
+
+def test_a_true_is_taken_back_at_once() -> None:
+    """
+    A pod that begins to work while its True is still on its way to the API server says so.
+    """
+    pods = Pods("False")
+    pods.says(IDLE)
+
+    assert [("False", "Busy")] == pods.says(BUSY, now=NOW + 1)
+
+
+def test_changes_that_take_nothing_back_are_few() -> None:
+    """
+    Who is unknown now and busy then says so once a minute.
+    """
+    pods = Pods()
+    first = pods.says(BUSY)
+    pods.show("False")
+    soon = pods.says(UNKNOWN, now=NOW + 40)
+    later = pods.says(UNKNOWN, now=NOW + 60)
+
+    assert ([("False", "Busy")], [], [("Unknown", "NotMeasurable")]) == (first, soon, later)
+
+
+def test_nothing_is_kept_of_pods_that_are_gone() -> None:
+    """
+    What was said of a pod is forgotten with it.
+    """
+    pods = Pods()
+    pods.says(BUSY)
+    _, said = conditions(pods_on_node([]), ActivityMemory(), pods.said, POLICY, NOW)
+
+    assert {} == said
+
+
+def test_a_message_has_a_bound() -> None:
+    """
+    A driver's long story is cut.
+    """
+    (change,) = Pods().told(UNKNOWN._replace(why="x" * 5000))
+
+    assert 256 == len(change.message)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agent.model.activity import Activity, Evidence, IdleCondition, IdleStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from agent.model.activity import ActivityMemory, ActivityPolicy, Track
     from agent.model.pod import PodOnNode, PodsOnNode
@@ -70,8 +70,10 @@ def conditions(
         tracks = by_pod.get(pod.uid, [])
         if pod.ended or not (tracks or pod.idle_said):
             continue
-        wish = _wish(tracks, policy, now, said=bool(pod.idle_said))
-        if wish is not None and _is_news(wish.status, pod, kept.get(pod.uid), now):
+        last = kept.get(pod.uid)
+        shown = _shown(pod, last, now)
+        wish = _wish(tracks, policy, now, shown)
+        if wish is not None and _is_news(wish.status, shown, last, now):
             message = wish.message[:_MOST_CHARACTERS]
             changes.append(
                 IdleCondition(pod.namespace, pod.name, pod.uid, wish.status, wish.evidence, message)
@@ -80,13 +82,10 @@ def conditions(
     return changes, kept
 
 
-def _wish(
-    tracks: Iterable[Track], policy: ActivityPolicy, now: float, *, said: bool
-) -> _Wish | None:
+def _wish(tracks: list[Track], policy: ActivityPolicy, now: float, shown: str) -> _Wish | None:
     """
     Return what a pod shall say; None where it shall go on saying what it says.
     """
-    tracks = list(tracks)
     if not tracks:
         why = "it holds no memory of a card, so nobody can tell what it waits for"
         return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, why)
@@ -95,20 +94,29 @@ def _wish(
             return _Wish(IdleStatus.FALSE, track.evidence, _MESSAGES[track.evidence])
     for track in tracks:
         if track.activity is Activity.UNKNOWN:
-            if not said and track.idle_since is not None:
+            if not shown and track.idle_since is not None:
                 return None  # it has only just been seen
             return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, track.why)
     idle = min(track.idle_seconds(now) or 0.0 for track in tracks)
     if idle < policy.idle_seconds:
-        return None
+        if shown != IdleStatus.TRUE:
+            return None
+        why = f"it was watched for less than {policy.idle_seconds:g} s"
+        return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, why)
     text = f"no kernels, no memory moved and nothing computed for {policy.idle_seconds:g} s"
     return _Wish(IdleStatus.TRUE, Evidence.NOTHING, text)
 
 
-def _is_news(status: IdleStatus, pod: PodOnNode, last: Said | None, now: float) -> bool:
-    shown = pod.idle_said
+def _shown(pod: PodOnNode, last: Said | None, now: float) -> str:
+    """
+    Return what a pod says, or will as soon as the API server has taken it in.
+    """
     if last is not None and now - last.at < _REPEAT_SECONDS:
-        shown = last.status
+        return str(last.status)
+    return pod.idle_said
+
+
+def _is_news(status: IdleStatus, shown: str, last: Said | None, now: float) -> bool:
     if status == shown:
         return False
     takes_back = shown == IdleStatus.TRUE

@@ -103,6 +103,7 @@ def agent(plane: ControlPlane, admin: Client) -> Iterator[Client]:
         wait_until(lambda: not allowed(lambda: patch(found, OTHER, cards="x")))
         wait_until(lambda: not allowed(lambda: write(found, OTHER)))
         wait_until(lambda: not allowed(lambda: remove(found, "theirs")))
+        wait_until(lambda: not allowed(lambda: say(found, "theirs")))
         yield found
     for namespace, item in pods:
         # No kubelet ever says that they ended.
@@ -125,6 +126,58 @@ def write(found: Client, host: str) -> None:
 def remove(found: Client, name: str) -> None:
     body = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
     found.delete(core("namespaces", "default", "pods", name), body)
+
+
+def say(found: Client, name: str, **change: Any) -> None:
+    condition = {"type": names.GPU_IDLE, "status": "True"}
+    body = change or {"status": {"conditions": [condition]}}
+    path = f"{core('namespaces', 'default', 'pods', name)}/status"
+    found.patch(path, body, PatchType.STRATEGIC, DRY)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("mine", True), ("theirs", False)])
+def test_an_agent_says_who_is_idle_on_its_own_node(
+    agent: Client,
+    name: str,
+    expected: bool,  # noqa: FBT001 (a row of the table)
+) -> None:
+    """
+    The one condition can be written on pods where the agent runs, and nowhere else.
+    """
+    assert expected == allowed(lambda: say(agent, name))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": {"annotations": {"example.com/x": "y"}}},
+        {"metadata": {"labels": {"app": "other"}}},
+        {"status": {"phase": "Failed"}},
+        {"status": {"podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}]}},
+        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+        {"status": {"conditions": [{"type": "PodScheduled", "$patch": "delete"}]}},
+        {
+            "status": {
+                "containerStatuses": [
+                    {"name": "main", "image": "x", "imageID": "", "ready": True, "restartCount": 0}
+                ]
+            }
+        },
+        {"status": {"reason": "Evicted"}},
+    ],
+    ids=str,
+)
+def test_an_agent_says_nothing_else_of_a_pod(
+    agent: Client, admin: Client, change: dict[str, Any]
+) -> None:
+    """
+    Whether a pod is ready, runs or where it can be reached is its kubelet's to say.
+    """
+    ready = {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}}
+    path = f"{core('namespaces', 'default', 'pods', 'mine')}/status"
+    admin.patch(path, ready, PatchType.STRATEGIC)
+    with pytest.raises(ForbiddenError, match=f"condition {names.GPU_IDLE} of a pod and nothing"):
+        say(agent, "mine", **change)
 
 
 def test_an_agent_says_which_cards_its_node_has(agent: Client) -> None:

@@ -115,6 +115,24 @@ def test_no_other_node_can_be_impersonated(account: Client, neighbour: str) -> N
         )
 
 
+def test_a_pod_of_its_node_is_told_to_say_whether_it_is_idle(
+    site: ClusterSite, as_node: Client, fenced: str, neighbour: str
+) -> None:
+    """
+    As its node an agent writes conditions of the pods there, and of no other node's.
+    """
+    body = {"status": {"conditions": [{"type": names.GPU_IDLE, "status": "True"}]}}
+    for name, node in (("a", site.node), ("b", neighbour)):
+        site.add_pod(fenced, name, nodeName=node)
+    own, other = (f"{core('namespaces', fenced, 'pods', name)}/status" for name in "ab")
+    answer = as_node.patch(own, body, PatchType.STRATEGIC)
+    types = {item["type"] for item in answer["status"]["conditions"]}
+
+    assert {names.GPU_IDLE, "Ready"} <= types
+    with pytest.raises(ForbiddenError):
+        as_node.patch(other, body, PatchType.STRATEGIC)
+
+
 GONE_BY: dict[str, Callable[[Client, str], object]] = {
     "eviction": lambda client, path: client.post(
         f"{path}/eviction",

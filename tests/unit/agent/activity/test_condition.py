@@ -103,6 +103,15 @@ def test_a_new_agent_takes_back_what_it_cannot_know() -> None:
     assert [("Unknown", "NotMeasurable")] == Pods("True").says(UNKNOWN._replace(idle_since=NOW))
 
 
+def test_a_new_agent_has_to_watch_for_a_minute_itself() -> None:
+    """
+    A True of the agent before is taken back also where the new one has begun to know.
+    """
+    young = IDLE._replace(idle_since=NOW - 5.0)
+
+    assert [("Unknown", "NotMeasurable")] == Pods("True").says(young)
+
+
 def test_who_holds_nothing_any_more_is_not_known_to_be_idle() -> None:
     """
     A pod that has left its cards takes its word back.

@@ -1,0 +1,69 @@
+"""
+Pods' conditions on their way to the API server.
+"""
+
+from typing import Any
+
+import pytest
+
+from agent.model.activity import Evidence, IdleCondition, IdleStatus
+from gpufence import names
+from tests.http.agent.cluster.builders import POD, agent_of, refusal, wait_for
+from tests.support.api_server import ApiServer, cut, reply
+
+PATCHED = f"PATCH {POD}/status"
+OTHER = f"PATCH {POD.rpartition('/')[0]}/other/status"
+OK = reply({"kind": "Pod"})
+
+
+def said(
+    status: IdleStatus = IdleStatus.TRUE, name: str = "train-1", uid: str = "u"
+) -> IdleCondition:
+    return IdleCondition("team-a", name, uid, status, Evidence.NOTHING, "no kernels")
+
+
+def body(server: ApiServer, key: str = PATCHED, position: int = -1) -> dict[str, Any]:
+    found = server.seen(key)[position].json
+    assert isinstance(found, dict)
+    return found
+
+
+def test_one_condition_of_the_very_pod_is_changed(server: ApiServer) -> None:
+    """
+    The patch names the pod's UID and one condition, and is merged by its type.
+    """
+    server.on(PATCHED, OK)
+    with agent_of(server) as agent:
+        agent.say_idle([said()])
+        wait_for(lambda: bool(server.seen(PATCHED)), agent)
+    sent = body(server)
+    (condition,) = sent["status"].pop("conditions")
+
+    assert {"metadata": {"uid": "u"}, "status": {}} == sent
+    assert (names.GPU_IDLE, "True", "NoKernels", "no kernels") == tuple(
+        condition[key] for key in ("type", "status", "reason", "message")
+    )
+    assert condition["lastTransitionTime"].endswith("Z")
+
+
+TROUBLE = {
+    "gone": refusal(404),
+    "another": refusal(409, "Conflict"),
+    "forbidden": refusal(403),
+    "sick": refusal(500),
+    "no answer": cut(),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_trouble_with_one_pod_is_no_trouble_of_the_next(server: ApiServer, trouble: str) -> None:
+    """
+    A patch that fails is not repeated here, and the next pod has its turn.
+    """
+    server.on(PATCHED, TROUBLE[trouble])
+    server.on(OTHER, OK)
+    with agent_of(server) as agent:
+        agent.say_idle([said(), said(name="other", uid="o")])
+        wait_for(lambda: bool(server.seen(OTHER)), agent)
+
+    assert 1 == len(server.seen(PATCHED))

@@ -26,9 +26,10 @@ from gpufence.shape import Object, as_object, as_text, as_texts, objects
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gpufence.annotations import PodOptions
     from gpufence.cards import Card
     from gpufence.dialects import Units
-    from gpufence.plan import ContainerPlan
+    from gpufence.plan import ContainerPlan, Plan
     from gpufence.pods import Pod
 
 DEFAULT_GRACE_SECONDS: Final = 30
@@ -60,7 +61,7 @@ class _Fence:
     enforced: bool = True
     measure: str = ""
     assigned: frozenset[str] = frozenset()
-    cpu_counts: bool = True
+    cpu_ignored: frozenset[str] = frozenset()
 
 
 def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
@@ -75,7 +76,8 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
     spec = as_object(raw.get("spec"), "spec")
     annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
     namespace = as_text(metadata.get("namespace"), "metadata.namespace")
-    fence = _fence(raw, context)
+    plan = _plan(annotations)
+    fence = _fence(raw, context, plan)
     grace = spec.get("terminationGracePeriodSeconds")
     return PodOnNode(
         uid=as_text(metadata.get("uid"), "metadata.uid"),
@@ -91,18 +93,18 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
         static_uid=annotations.get(names.MIRROR, ""),
         containers=dict(_containers(status)),
         controller=_controller(metadata),
-        caps=_caps(annotations),
+        caps=_caps(annotations, plan),
         grace_seconds=grace if isinstance(grace, int) else DEFAULT_GRACE_SECONDS,
         labels=as_texts(metadata.get("labels"), "metadata.labels"),
         assigned=fence.assigned,
         measure=fence.measure,
         ended=status.get("phase") in _ENDED,
-        cpu_counts=fence.cpu_counts,
+        cpu_ignored=fence.cpu_ignored,
         idle_said=_idle_said(status),
     )
 
 
-def _fence(raw: Object, context: PodContext) -> _Fence:
+def _fence(raw: Object, context: PodContext, plan: Plan | None) -> _Fence:
     """
     Work out the limit on each card; cards of one size have one limit.
     """
@@ -125,7 +127,8 @@ def _fence(raw: Object, context: PodContext) -> _Fence:
         else:
             undeclared = _why(on_card)
     assigned = _assigned(pod, context.cards)
-    return _Fence(limits, undeclared, enforced, measure, assigned, options.cpu_counts)
+    ignored = _cpu_ignored(pod, options, plan)
+    return _Fence(limits, undeclared, enforced, measure, assigned, ignored)
 
 
 def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:
@@ -148,6 +151,18 @@ def _why(limits: Limits | Undeclared | Unreadable) -> str:
     if isinstance(limits, Unreadable):
         return limits.problem.sentence
     return limits.reason if isinstance(limits, Undeclared) else "its amount is not known"
+
+
+def _cpu_ignored(pod: Pod, options: PodOptions, plan: Plan | None) -> frozenset[str]:
+    """
+    Return the containers whose CPU says nothing: all by the pod's word, else the engines that spin.
+    """
+    if options.cpu_counts is not None:
+        names_of = frozenset(item.name for item in pod.containers)
+        return frozenset() if options.cpu_counts else names_of
+    if plan is None:
+        return frozenset()
+    return frozenset(name for name, item in plan.containers.items() if item.runs in names.SPINNING)
 
 
 def _idle_said(status: Object) -> str:
@@ -203,15 +218,21 @@ def _controller(metadata: Object) -> Controller | None:
     return None
 
 
-def _caps(annotations: Mapping[str, str]) -> dict[str, Cap]:
+def _plan(annotations: Mapping[str, str]) -> Plan | None:
     """
-    Read what each container's processes were told; nothing where the plan does not say.
+    Read what the webhook has decided; nothing where nobody can.
     """
-    if annotations.get(names.INJECTED) != names.INJECTED_YES:
-        return {}
     try:
-        plan = read_plan(annotations.get(names.PLAN, ""))
+        return read_plan(annotations[names.PLAN]) if names.PLAN in annotations else None
     except GpufenceError:
+        return None
+
+
+def _caps(annotations: Mapping[str, str], plan: Plan | None) -> dict[str, Cap]:
+    """
+    Return what each container's processes were told; nothing where the plan does not say.
+    """
+    if plan is None or annotations.get(names.INJECTED) != names.INJECTED_YES:
         return {}
     caps = {name: _cap(item) for name, item in plan.containers.items()}
     return {name: cap for name, cap in caps.items() if cap is not None}

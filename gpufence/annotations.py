@@ -62,7 +62,7 @@ class PodOptions(NamedTuple):
     inject: bool = True
     framework: str = ""
     framework_of: Mapping[str, str] = MappingProxyType({})
-    cpu_counts: bool = True
+    cpu_counts: bool | None = None
     unreadable: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
 
@@ -265,8 +265,8 @@ def _framework(text: str, field: str) -> str:
     return text and _choice(text, field, (*names.ENGINES, *names.FRAMEWORKS))
 
 
-def _all_evidence(text: str, field: str) -> bool:
-    return not text or _choice(text, field, ("all", "gpu")) == "all"
+def _all_evidence(text: str, field: str) -> bool | None:
+    return _choice(text, field, ("all", "gpu")) == "all" if text else None
 
 
 def _choice(text: str, field: str, choices: tuple[str, ...]) -> str:

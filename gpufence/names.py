@@ -34,7 +34,7 @@ GROWTH: Final = "gpufence.io/growth"  # in observe: grow on demand, so that the 
 INJECT: Final = (
     "gpufence.io/inject"  # "disabled" leaves containers alone, still measured and fenced
 )
-IDLE_EVIDENCE: Final = "gpufence.io/idle-evidence"  # gpu: what its CPU does is no work
+IDLE_EVIDENCE: Final = "gpufence.io/idle-evidence"  # gpu: what its CPU does is no work; or all
 FRAMEWORK: Final = "gpufence.io/framework"  # names what runs where command and image do not
 FRAMEWORK_OF_CONTAINER: Final = "gpufence.io/framework."  # + container: what runs in that one
 MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
@@ -96,6 +96,9 @@ ENGINES: Final = (
 )
 FRAMEWORKS: Final = ("none", "pytorch", "tensorflow", "jax", "cupy", "paddle", "julia")
 """Other values of that annotation: nothing here plans by itself."""
+
+SPINNING: Final = frozenset({"vllm", "sglang", "triton"})
+"""Engines whose loop burns a core while nobody asks them anything."""
 
 USER_KEYS: Final = (
     MEMORY,

@@ -11,7 +11,7 @@ from agent.model.activity import Activity, Evidence
 from agent.model.use import MPS_SERVER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from agent.model.activity import ActivityPolicy, CardTrack, CpuTime, Track, Witness
     from agent.model.pod import PodsOnNode
@@ -126,7 +126,8 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
     processes = frozenset(
         (item.pid, item.occupant.started_ticks if item.occupant else 0) for item in use.processes
     )
-    cpu = _cpu_of(look, processes) if use.pod.cpu_counts else {}
+    counting = {i.pid for i in use.processes if i.container not in use.pod.cpu_ignored}
+    cpu = _cpu_of(look, processes, counting)
     moved = abs(use.used_bytes - past.used_bytes) >= look.policy.moved_bytes
     works = use.pod.uid in look.working
     seconds = look.work.until - look.work.since if works else 0.0
@@ -142,14 +143,16 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
         return track._replace(activity=Activity.BUSY, evidence=Evidence.KERNELS)
     if moved or processes != past.processes:
         return track._replace(activity=Activity.BUSY, evidence=Evidence.LOADING)
-    if use.pod.cpu_counts and not cpu:
+    if counting and not cpu:
         return track._replace(activity=Activity.UNKNOWN, why="its CPU time cannot be read")
     if _cpu_share(past, cpu, look.witness.at) >= look.policy.cpu_share:
         return track._replace(activity=Activity.BUSY, evidence=Evidence.CPU)
     return track._replace(activity=Activity.IDLE, evidence=Evidence.NOTHING)
 
 
-def _cpu_of(look: Look, processes: frozenset[tuple[int, int]]) -> Mapping[int, CpuTime]:
+def _cpu_of(
+    look: Look, processes: frozenset[tuple[int, int]], counting: Collection[int]
+) -> Mapping[int, CpuTime]:
     """
     Return the CPU time of those that are the processes they were listed as.
     """
@@ -157,7 +160,7 @@ def _cpu_of(look: Look, processes: frozenset[tuple[int, int]]) -> Mapping[int, C
     return {
         pid: known[pid]
         for pid, started in processes
-        if pid in known and known[pid].started_ticks == started
+        if pid in counting and pid in known and known[pid].started_ticks == started
     }
 
 

@@ -48,8 +48,8 @@ def pids_to_read(observation: Observation, memory: ActivityMemory) -> set[int]:
         process.pid
         for sample in _answered(observation, memory)
         for use in observation.cards[sample.card.uuid].pods.values()
-        if use.pod.cpu_counts
         for process in use.processes
+        if process.container not in use.pod.cpu_ignored
     }
 
 

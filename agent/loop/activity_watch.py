@@ -4,6 +4,7 @@ The part of a tick that finds out who is busy and who is idle, and has pods say 
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from agent.activity import NOTHING_SAID, conditions, pids_to_read, strangers, watched
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from agent.model.activity import ActivityMemory, ActivityPolicy
     from agent.model.use import Observation
     from agent.ports import ClusterPort, Processes
+
+_log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 1.0
 """
@@ -47,7 +50,17 @@ class ActivityWatch:
     def look(self, observation: Observation) -> ActivityMemory:
         """
         Take in one observation of the node.
+
+        A bug in it is logged and makes everybody unknown: the fence does not depend on it.
         """
+        try:
+            return self._look(observation)
+        except Exception:  # noqa: BLE001 - fencing has to go on
+            _log.exception("who is busy could not be found out; everybody is unknown by it")
+            self._memory = NO_ACTIVITY
+            return self._memory
+
+    def _look(self, observation: Observation) -> ActivityMemory:
         unknown = strangers(observation, self._memory)
         wanted = pids_to_read(observation, self._memory)
         witness = Witness(

@@ -58,7 +58,7 @@ class PodOnNode:
     limit that is not `enforced` is reported only. `exempt` says why this pod is never evicted.
     `static_uid` is the UID a static pod's cgroup carries. No decision looks at `labels`.
 
-    It is busy while its processes use the CPU, unless that does not count. `idle_said` is the
+    `cpu_ignored` are the containers whose use of the CPU is no sign of work. `idle_said` is the
     status of its condition `gpufence.io/GPUIdle`, as the API server shows it.
 
     `assigned` are the cards it was given, by UUID, as far as somebody says so; `measure` is the
@@ -84,7 +84,7 @@ class PodOnNode:
     assigned: frozenset[str] = frozenset()
     measure: str = ""
     ended: bool = False
-    cpu_counts: bool = True
+    cpu_ignored: frozenset[str] = frozenset()
     idle_said: str = ""
 
     def limit_on(self, uuid: str) -> int | None:

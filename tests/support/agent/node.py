@@ -5,7 +5,7 @@ A node in memory: cards, processes and an API server behind the agent's ports, o
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.events import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
@@ -13,7 +13,7 @@ from agent.model.activity import CpuTime, IdleCondition
 from agent.model.decision import ActResult, Answer, Verdict
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
-from agent.model.sample import NO_TROUBLE, Sample, Trouble
+from agent.model.sample import NO_TROUBLE, CardWork, Sample, Trouble
 from agent.model.use import Occupant
 from gpufence.cards import NodeCards
 from tests.support.agent.builders import card_sample, process_of
@@ -37,7 +37,8 @@ class Clock:
 @dataclass
 class Cards:
     """
-    `held` is what each PID holds on each card; `slow_seconds` is what a look takes.
+    `held` is what each PID holds on each card, `workers` who works there, where that is known;
+    `slow_seconds` is what a look takes.
     """
 
     clock: Clock
@@ -48,6 +49,8 @@ class Cards:
     error: Exception | None = None
     asked: list[frozenset[str]] = field(default_factory=list)
     closed: bool = False
+    workers: dict[int, set[int]] = field(default_factory=dict)
+    measured_at: float | None = None
 
     def sample(self, suspects: frozenset[str]) -> Sample:
         self.asked.append(suspects)
@@ -56,10 +59,20 @@ class Cards:
         at = self.clock.now
         self.clock.now += self.slow_seconds
         held = self.held
+        since = at if self.measured_at is None else self.measured_at
+        self.measured_at = at
         cards = tuple(
-            card_sample(index, None if self.trouble else held[index], at=at) for index in held
+            replace(
+                card_sample(index, None if self.trouble else held[index], at=at),
+                work=self._work(index, since, at),
+            )
+            for index in held
         )
         return Sample(at, cards, self.driver, self.trouble)
+
+    def _work(self, index: int, since: float, until: float) -> CardWork | None:
+        workers = self.workers.get(index)
+        return None if workers is None else CardWork(since, until, 0.0, frozenset(workers))
 
     def close(self) -> None:
         self.closed = True
@@ -70,6 +83,8 @@ class Processes:
     living: dict[int, Occupant] = field(default_factory=dict)
     cpu: dict[int, float] = field(default_factory=dict)
     asked: list[set[int]] = field(default_factory=list)
+    cpu_asked: list[set[int]] = field(default_factory=list)
+    error: Exception | None = None
 
     def occupants(self, pids: Iterable[int]) -> dict[int, Occupant]:
         wanted = set(pids)
@@ -80,6 +95,10 @@ class Processes:
         return self.living.get(pid)
 
     def cpu_times(self, pids: Iterable[int]) -> dict[int, CpuTime]:
+        pids = set(pids)
+        self.cpu_asked.append(pids)
+        if self.error is not None:
+            raise self.error
         return {
             pid: CpuTime(self.living[pid].started_ticks, self.cpu.get(pid, 0.0))
             for pid in pids

@@ -5,6 +5,7 @@ every few seconds with all its manners.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agent.activity import pids_to_read, strangers, watched
 from agent.attribute import attribute
@@ -54,7 +55,7 @@ class Watched:
     observation: Observation | None = None
     index: PodsOnNode = field(default_factory=lambda: pods_on_node(()))
 
-    def add(self, name: str, pid: int, used: int | None = GIB, **more: object) -> PodOnNode:
+    def add(self, name: str, pid: int, used: int | None = GIB, **more: Any) -> PodOnNode:
         """
         Start a pod of one process.
         """

@@ -300,3 +300,47 @@ def test_priority_system_node_critical() -> None:
     world.hold("train-1", 4 * GIB)
 
     assert [Act(30, "train-1")] == world.run(40)
+
+
+def planned(**runs: str) -> str:
+    """
+    Write the plan of a pod whose containers are known to run these programs.
+    """
+    containers = {
+        name: ContainerPlan(GIB, 1, Headroom.FACTOR, None, runs=engine)
+        for name, engine in runs.items()
+    }
+    return write_plan(Plan(Mode.CAP, "gpushare", GIB, containers))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({}, set()),
+        ({names.IDLE_EVIDENCE: "gpu"}, {"main"}),
+        ({names.IDLE_EVIDENCE: ""}, set()),
+        ({names.IDLE_EVIDENCE: "none"}, set()),
+        ({names.PLAN: planned(main="vllm")}, {"main"}),
+        ({names.PLAN: planned(main="sglang", aside="pytorch")}, {"main"}),
+        ({names.PLAN: planned(main="ollama")}, set()),
+        ({names.PLAN: "{"}, set()),
+        ({names.PLAN: planned(main="vllm"), names.IDLE_EVIDENCE: "all"}, set()),
+    ],
+)
+def test_whose_cpu_says_nothing(annotations: dict[str, str], expected: set[str]) -> None:
+    """
+    The CPU of engines that spin is no sign of work, nor is any where the pod says so; the pod's
+    word counts more.
+    """
+    assert expected == read(changed("metadata", annotations=annotations)).cpu_ignored
+
+
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_what_a_pod_says_of_itself(status: str) -> None:
+    """
+    Of the conditions our own is read, and no other.
+    """
+    conditions = [{"type": "Ready", "status": "True"}, {"type": names.GPU_IDLE, "status": status}]
+
+    assert status == read(changed("status", conditions=conditions)).idle_said
+    assert "" == read(changed("status", conditions=conditions[:1])).idle_said

@@ -157,7 +157,7 @@ def test_a_server_that_spins_may_leave_its_cpu_out() -> None:
     Of a pod that says so only the card counts, and its CPU time is not even read.
     """
     card = Watched()
-    card.add("a", 1, cpu_counts=False)
+    card.add("a", 1, cpu_ignored=frozenset({"main"}))
     card.settle()
     card.cpu[1] = 5.0
     card.pass_()

@@ -243,3 +243,15 @@ def test_node() -> None:
         },
         "status": {"allocatable": offered, "capacity": offered},
     } == kept
+
+
+def test_of_conditions_only_ours_is_kept() -> None:
+    """
+    What the agent has said of a pod is remembered, in two words.
+    """
+    raw = pod(gpushare())
+    ours = {"type": names.GPU_IDLE, "status": "True", "message": LONG}
+    raw["status"] = {"conditions": [{"type": "Ready", "status": "True"}, ours]}
+    _, kept = filter_pod(raw)
+
+    assert [{"type": names.GPU_IDLE, "status": "True"}] == kept["status"]["conditions"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.model.activity import CpuTime
 from agent.model.use import Occupant, Owner
 from agent.procfs.lookup import MOST_THREADS, Lookup, Pins
 from tests.support.observing import eventually
@@ -319,3 +320,25 @@ def test_true_proc() -> None:
     assert found is not None
     assert found.started_by <= time.clock_gettime(time.CLOCK_BOOTTIME)
     assert found == lookup.look(os.getpid())
+
+
+def test_cpu_time_of_a_process(proc: Path) -> None:
+    """
+    What a process used of the CPU comes with its start, so that another one is not taken for it.
+    """
+    assert {17: CpuTime(4711, 0.29)} == Lookup(proc, 100).cpu_times([17, 18])
+
+
+def test_cpu_time_of_a_true_process_grows() -> None:
+    """
+    The kernel's own figures grow while one computes.
+    """
+    lookup, me = Lookup(), os.getpid()
+    before = lookup.cpu_times([me])[me]
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+    after = lookup.cpu_times([me])[me]
+
+    assert before.started_ticks == after.started_ticks
+    assert 0.05 <= after.seconds - before.seconds

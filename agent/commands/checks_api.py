@@ -72,6 +72,11 @@ def _rights(acting: Client, settings: ClusterSettings) -> Iterator[Finding]:
     yield _may("evictions", lambda: acting.post(f"{pod}/eviction", eviction, _DRY), "allowed")
     yield _may("deletions", lambda: acting.delete(pod, None, _DRY), "allowed")
     yield _may(
+        "conditions of pods",
+        lambda: acting.patch(f"{pod}/status", {"status": {}}, PatchType.STRATEGIC, _DRY),
+        "can be written",
+    )
+    yield _may(
         "Node annotation",
         lambda: acting.patch(
             core("nodes", node), {"metadata": {"annotations": {}}}, PatchType.MERGE, _DRY

@@ -13,7 +13,15 @@ from simulator.nvml.faults import Fault, NvmlCode
 from simulator.nvml.layout import FaultAction
 from simulator.nvml.processes import Holding
 from simulator.nvml.state import State
-from tests.contract.agent_nvml.machine import FIRST_PID, NOBODY, Start, cards, put
+from tests.contract.agent_nvml.machine import (
+    FIRST_PID,
+    NOBODY,
+    Start,
+    cards,
+    held,
+    put,
+    used,
+)
 
 PERIOD_SECONDS = 0.1
 A100, H100 = "1", "2"
@@ -165,3 +173,22 @@ def test_an_instance_on_ampere_is_not(machine: State, sampler: Sampler) -> None:
 
     assert sample.work is None
     assert "nvmlGpmQueryDeviceSupport: code 3" in sample.work_trouble.text
+
+
+def test_a_question_that_hangs_is_left_alone(machine: State, start: Start) -> None:
+    """
+    A card that hangs when asked what is done there goes on telling its memory and processes, and
+    the others tell everything.
+    """
+    sampler = start(work_seconds=0.0, interval_seconds=0.0, deadline_seconds=4.0)
+    put(machine, "0", 5)
+    machine.faults.add(Fault(FaultAction.HANG, "nvmlDeviceGetProcessUtilization", 0))
+    for _ in range(20):
+        first, second, _ = cards(sampler)
+        if first.processes is not None and second.work is not None:
+            break
+
+    assert {0: 5} == held(first)
+    assert 5 == used(first)
+    assert "has ended 2 NVML processes in a row" in first.work_trouble.text
+    assert second.work is not None

@@ -105,7 +105,7 @@ static void write_record(struct record *record, const struct device *device)
     record->instance = device->place;
     record->lists = LIST_COMPUTE;
     record->kind = KIND_HELD;
-    record->sm = record->bandwidth = record->encoder = record->decoder = 0;
+    record->level_count = 0;
     record->status = RECORD_USED;
     record->sequence++;
 }

@@ -22,7 +22,7 @@ def test_it_is_a_plugin_of_kubectl(site: PluginSite) -> None:
     done = site.run_by_kubectl("top", "pods", "-n", site.team)
 
     assert "" == done.stderr
-    assert ["POD", "NODE", "CARD", "LIMIT", "TOLD", "USED", "SHARE", "VERDICT"] == (
+    assert ["POD", "NODE", "CARD", "LIMIT", "TOLD", "USED", "SHARE", "IDLE", "VERDICT"] == (
         done.stdout.splitlines()[0].split()
     )
 

@@ -82,14 +82,12 @@ def watched(
         uuid = sample.card.uuid
         use = observation.cards[uuid]
         past = memory.cards.get(uuid)
-        trouble = spoiled(sample, use, now, policy)
-        if trouble:
+        trouble, work = spoiled(sample, use, now, policy), sample.work
+        if trouble or work is None:
             tracks |= _unknown(use, memory, trouble)
             continue
-        work = sample.work
-        if work is None or (past is not None and past.until == work.until):
-            if past is not None:
-                cards[uuid] = past
+        if past is not None and past.until == work.until:
+            cards[uuid] = past
             tracks |= _as_before(use, memory)
             continue
         whole = past is not None and work.since <= past.until < work.until

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from agent.model.sample import CardMemory, CardWork, GpuProcess
 from gpufence.errors import InvalidError, Problem
@@ -39,6 +39,15 @@ class Ask(StrEnum):
     WORK = "work"  # what was done there since the last time
 
 
+_WORDS: Final = {
+    Ask.OPEN: "to open NVML",
+    Ask.COUNT: "how many cards there are",
+    Ask.LOOK: "for the memory of card {}",
+    Ask.LIST: "for the processes of card {}",
+    Ask.WORK: "what is done on card {}",
+}
+
+
 class Question(NamedTuple):
     """
     One question; `subject` is an index or a UUID.
@@ -52,17 +61,7 @@ class Question(NamedTuple):
         """
         Name it in a sentence.
         """
-        match self.ask:
-            case Ask.OPEN:
-                return "to open NVML"
-            case Ask.COUNT:
-                return "how many cards there are"
-            case Ask.LOOK:
-                return f"for the memory of card {self.subject}"
-            case Ask.LIST:
-                return f"for the processes of card {self.subject}"
-            case Ask.WORK:
-                return f"what is done on card {self.subject}"
+        return _WORDS[self.ask].format(self.subject)
 
 
 class NvmlFailure(NamedTuple):

@@ -7,6 +7,7 @@ import pytest
 from gpufence.quantity import GIB, MIB
 from gpufence.text import (
     aligned,
+    coarse,
     duration,
     limit_mebibytes,
     mebibytes,
@@ -65,6 +66,16 @@ def test_times_have_their_two_largest_units(seconds: float, text: str) -> None:
     A time is as precise as somebody can use.
     """
     assert text == duration(seconds)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.9, "0s"), (59.9, "59s"), (119, "1m"), (7500, "2h"), (273_700, "3d")]
+)
+def test_a_narrow_column_has_the_largest_unit(seconds: float, text: str) -> None:
+    """
+    Where there is little room a time is rounded down to its largest unit.
+    """
+    assert text == coarse(seconds)
 
 
 def test_a_negative_time_is_none() -> None:

@@ -365,3 +365,18 @@ def test_who_leaves_is_forgotten(card: Watched) -> None:
 
     assert [("uid-b", UUID)] == list(card.memory.tracks)
     assert {UUID: CardTrack(card.now, GIB)} == card.memory.cards
+
+
+def test_a_neighbour_of_the_agent_is_told_by_its_container(card: Watched) -> None:
+    """
+    Of a worker whose cgroup shows no pod the container decides, and nobody is known by a container
+    that the API server does not know.
+    """
+    owner = card.living[1].owner
+    assert owner is not None
+    card.living[1] = card.living[1]._replace(owner=owner._replace(pod_uid=None))
+    card.living[2] = occupant(2, None, "f" * 64)
+    card.holds[3] = card.holds.pop(2)
+    card.pass_([1, 2], percent=40)
+
+    assert BUSY == card.state("a")

@@ -38,6 +38,15 @@ ANSWERS: list[tuple[Ask, Answer]] = [
 ]
 
 
+def test_every_question_has_words_of_its_own() -> None:
+    """
+    What a child was asked can be told in a sentence.
+    """
+    words = {Question(ask, "3").in_words for ask in Ask}
+
+    assert len(Ask) == len(words)
+
+
 @pytest.mark.parametrize("question", [Question(Ask.LOOK, "3"), Question(Ask.OPEN)])
 def test_a_question_arrives_as_it_was_asked(question: Question) -> None:
     """
@@ -88,6 +97,8 @@ def test_what_is_no_question_is_refused(line: str) -> None:
         (Ask.LIST, [1.0, [], [1], []]),
         (Ask.LIST, [1.0, [], ["1"], [1]]),
         (Ask.LIST, [1.0, [], [1], ["1"]]),
+        (Ask.WORK, [1.0, 2.0, 3.0, ["1"], False]),
+        (Ask.WORK, [1.0, 2.0, 3.0, 7, False]),
     ],
 )
 def test_nonsense_is_no_answer(ask: Ask, content: object) -> None:

@@ -16,6 +16,8 @@ ENV_PREFIX: Final = "env.gpufence.io/"  # final values that containers read thro
 SYSTEM_NAMESPACE: Final = "gpufence-system"  # where webhook, agents and certificates live
 POLICY_CONFIGMAP: Final = "gpufence-policy"  # the kill switch of all agents
 POLICY_MAX_MODE: Final = "max-mode"  # its key: the highest mode any agent may act in
+POLICY_MAX_IDLE: Final = "max-idle"  # its key: how far the controller may go with idle GPUs
+CONTROLLER: Final = "gpufence-controller"  # its Service, its Lease and its ServiceAccount
 WEBHOOK_CONFIGURATION: Final = "gpufence"  # sorts before mutating-kai-admission, as KAI needs
 WEBHOOK_SERVICE: Final = "gpufence-webhook"  # whom the API server calls
 TLS_SECRET: Final = "gpufence-webhook-tls"  # noqa: S105 - a name: the serving pair
@@ -39,6 +41,14 @@ FRAMEWORK: Final = "gpufence.io/framework"  # names what runs where command and 
 FRAMEWORK_OF_CONTAINER: Final = "gpufence.io/framework."  # + container: what runs in that one
 MAX_MEMORY: Final = "gpufence.io/max-memory"  # namespace: ceiling of limits pods grant themselves
 IMPLIED_LIMITS: Final = "gpufence.io/implied-limits"  # namespace: enforce card / shared clients
+
+# Labels and annotations about GPUs that are claimed and not used
+IDLE: Final = "gpufence.io/idle"  # namespace label: what becomes of idle GPUs there
+IDLE_AFTER: Final = "gpufence.io/idle-after"  # namespace or owner: released after so long
+IDLE_AFTER_CONTENDED: Final = "gpufence.io/idle-after-contended"  # the same where somebody waits
+KEEP_UNTIL: Final = "gpufence.io/keep-until"  # owner or namespace: not released before that
+WAKE: Final = "gpufence.io/wake"  # namespace or owner: who brings it back
+RELEASED: Final = "gpufence.io/released"  # on an owner, by the controller: what it was, and why
 
 # Annotations that gpufence writes on pods
 PLAN: Final = "gpufence.io/plan"  # what was decided and why, for binder, agent and plugin
@@ -211,6 +221,12 @@ TOLERATIONS: Final = "GPUFENCE_TOLERATIONS"  # further ones for GPU pods, key=va
 SIMULATOR_STATE: Final = "GPUFENCE_SIMULATOR_STATE"  # file of the simulated cards
 
 # Event reasons
+IDLE_WARNING: Final = "GPUIdleWarning"  # an owner's pods are idle, and when they go
+IDLE_RELEASED: Final = "GPUIdleReleased"  # they went
+IDLE_WOKEN: Final = "GPUIdleWoken"  # they are back, by us
+IDLE_CONTESTED: Final = "GPUIdleReleaseContested"  # somebody scaled it up twice: left alone
+IDLE_SUSPENDED: Final = "GPUIdleReleaseSuspended"  # most pods became idle at once: doubtful
+IDLE_FAILED: Final = "GPUIdleReleaseFailed"  # the API refused
 LIMIT_EXCEEDED: Final = "GPUMemoryLimitExceeded"  # a pod is over its limit
 WOULD_EVICT: Final = "GPUMemoryWouldEvict"  # it would be evicted in a higher mode
 EVICTED: Final = "GPUMemoryEvicted"  # it was

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     *("gpufence", "kube", "service"),
-    *("webhook", "agent", "certs", "kubectl_gpufence", "simulator"),
+    *("webhook", "agent", "certs", "controller", "kubectl_gpufence", "simulator"),
 )
 
 

@@ -27,6 +27,7 @@ BREACHES = [
     ("service/logs.py", "kube", "service serves every program and knows none"),
     ("agent/model/memory.py", "agent.judge", "The agent's parts know those below them"),
     ("agent/judge/brakes.py", "agent.events", "The agent's parts know those below them"),
+    ("controller/model.py", "controller.decide", "The controller's parts know those below them"),
     ("webhook/policy.py", "webhook.rewrite", "The webhook's parts know those below them"),
     (
         *("agent/cluster/node_view.py", "agent.cluster.publisher"),

@@ -1,0 +1,3 @@
+"""
+The optional program that releases claimed GPUs nobody uses, and answers how busy an owner is.
+"""

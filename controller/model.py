@@ -1,0 +1,212 @@
+"""
+PURE. Owners of GPU pods as the controller sees them, who waits, and what is decided about them.
+
+Moments are seconds since the epoch, as the API server's clock writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.idle import IdleRung, IdleWords, ReleaseNote
+    from gpufence.nodes import GpuNode
+    from gpufence.pods import Pod
+
+
+class OwnerKey(NamedTuple):
+    """
+    The topmost owner whose replicas count: a ReplicaSet's Deployment, a StatefulSet, a Notebook.
+    """
+
+    namespace: str
+    api_version: str
+    kind: str
+    name: str
+
+
+class Way(StrEnum):
+    """
+    How an owner is released.
+    """
+
+    SCALE = "scale"  # its scale subresource
+    NOTEBOOK = "notebook"  # Kubeflow's stop annotation
+    WORKLOAD = "workload"  # Kueue's spec.active, of the Workload that admits it
+    NEVER = "never"
+
+
+class PodState(NamedTuple):
+    """
+    One living pod. `idle` is the status of `gpufence.io/GPUIdle` (empty: none), `idle_at` its last
+    transition. `requests` are effective requests of every resource, as the scheduler counts them:
+    bytes, millicores, numbers; `pods` is 1. `waiting_since` is set while no node takes it.
+    `ready_at` is None while it is not ready. `placement` names what else decides where it may run
+    and is not worked out here: a required pod affinity or anti-affinity, a hard topology spread,
+    host ports, volumes that are bound to places.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    owner: OwnerKey | None
+    node: str
+    phase: str
+    priority: int
+    requests: Mapping[str, int]
+    gpu: Pod | None  # None: it has nothing to do with GPUs, and only takes room
+    terminating: bool = False
+    ready_at: float | None = None
+    waiting_since: float | None = None
+    idle: str = ""
+    idle_at: float | None = None
+    tolerations: tuple[Mapping[str, str], ...] = ()
+    placement: str = ""
+
+
+class OwnerState(NamedTuple):
+    """
+    An owner with all its living pods. `way` NEVER has a `why_not` that a person can read: an HPA or
+    a ScaledObject scales it (named), a bare pod, a DaemonSet, a system priority, a Job, a note that
+    cannot be read.
+
+    `replicas` is what its spec wants; None where nobody knows. `uid` and `version` are the
+    preconditions of an act. `rung` is the lower of the namespace's label and the kill switch; None
+    where the namespace says nothing. `template` is one more replica as the owner would make it,
+    on no node yet; None where nobody knows.
+    """
+
+    key: OwnerKey
+    uid: str
+    version: str
+    way: Way
+    why_not: str = ""
+    replicas: int | None = None
+    pods: tuple[PodState, ...] = ()
+    words: IdleWords | None = None
+    rung: IdleRung | None = None
+    note: ReleaseNote | None = None
+    template: PodState | None = None
+
+
+class NodeRoom(NamedTuple):
+    """
+    A GPU node: what it offers (allocatable, in the units of `PodState.requests`), its taints.
+    """
+
+    node: GpuNode
+    allocatable: Mapping[str, int]
+    taints: tuple[Mapping[str, str], ...] = ()
+    unschedulable: bool = False
+
+
+class ClusterState(NamedTuple):
+    """
+    Everything at one moment. `fresh` is False while any watch is not synced or has heard nothing
+    for too long: then nothing is done. `pods` are all living pods on GPU nodes and all that wait.
+    """
+
+    now: float
+    fresh: bool
+    owners: Mapping[OwnerKey, OwnerState]
+    pods: tuple[PodState, ...]
+    nodes: Mapping[str, NodeRoom]
+
+
+class Step(StrEnum):
+    NOTHING = "nothing"
+    ANNOUNCE = "announce"
+    RELEASE = "release"  # after a last look at the agents
+    WAKE = "wake"  # note, scale to what the note says, note
+    NOTE_WOKEN = "note-woken"  # it has replicas again: write that down
+    NOTE_RELEASED = "note-released"  # the act was cut short after the scaling: finish the note
+    DROP_NOTE = "drop-note"  # the act was cut short before the scaling: as if nothing had been
+
+
+class Standing(NamedTuple):
+    """
+    One owner at one moment: what `/v1/owners` shows and what is done about it. `state` is `busy`,
+    `idle`, `unknown`, `released` or `kept`. `why` says in a sentence what stands against a release,
+    or what it is for. `deadline` is when it goes; `waiters` are `namespace/name` of those who wait
+    for its GPUs.
+    """
+
+    key: OwnerKey
+    step: Step
+    state: str
+    why: str
+    idle_since: float | None = None
+    deadline: float | None = None
+    contended: bool = False
+    waiters: tuple[str, ...] = ()
+
+
+class Announcement(NamedTuple):
+    """
+    What was said of an owner, and for which deadline.
+    """
+
+    at: float
+    deadline: float
+
+
+Announcements: TypeAlias = "Mapping[OwnerKey, Announcement]"
+
+
+class Act(NamedTuple):
+    """
+    What a person is told, and what the shell carries out, as long as the owner still has the
+    `uid` and `version` (resourceVersion) it was decided on.
+
+    `note` is written first (RELEASING, WAKING), then the replicas change, then `done` is written;
+    acts on a note alone have `note` only, and None removes it. `message` may be empty: no Event.
+    """
+
+    step: Step
+    key: OwnerKey
+    reason: str  # an Event's reason
+    message: str
+    note: ReleaseNote | None = None
+    done: ReleaseNote | None = None
+    replicas: int | None = None  # what the owner is scaled to; None: its replicas stay
+    threshold_seconds: float = 0.0  # RELEASE: how long all its pods must have been idle
+    uid: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMemory:
+    """
+    What the leader remembers from pass to pass; a new leader begins without, and announces anew.
+    """
+
+    announced: Announcements = field(default_factory=dict)
+    released_at: tuple[float, ...] = ()  # of the last minute, for the rate
+    suspended_until: float = 0.0
+    last_said: Mapping[str, bool] = field(default_factory=dict)  # by pod UID: was it idle
+    turned_idle: Mapping[str, float] = field(default_factory=dict)  # by pod UID: when
+    free_since: Mapping[OwnerKey, float] = field(default_factory=dict)  # for when-free
+
+
+class ReleaseDecision(NamedTuple):
+    """
+    `acts` in the order in which they are to be carried out.
+    """
+
+    standings: Mapping[OwnerKey, Standing]
+    acts: tuple[Act, ...]
+    memory: ReleaseMemory
+    brake: str = ""
+
+
+class LastLook(NamedTuple):
+    """
+    What the agents say of all pods of an owner just before an act.
+    """
+
+    idle_seconds: float | None  # the least of all; None: one is busy or unknown
+    why_not: str = ""

@@ -1,0 +1,56 @@
+"""
+Moments and lengths of time as people and programs write them on objects: RFC 3339, and 1h30m.
+
+Moments are seconds since the epoch, lengths are seconds. What cannot be read raises `InvalidError`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from gpufence.errors import InvalidError, Problem
+
+_MOMENT: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+)
+_LENGTH: Final = re.compile(
+    r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?"
+)
+_UNITS: Final = (86400, 3600, 60, 1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read_moment(text: str, field: str) -> float:
+    """
+    Read RFC 3339, such as the API server writes it.
+    """
+    if _MOMENT.fullmatch(text):
+        try:
+            return (datetime.fromisoformat(text) - _EPOCH).total_seconds()
+        except (ValueError, OverflowError):
+            pass  # the shape of a moment, and no such day
+    remedy = "write it as RFC 3339, such as 2027-03-01T18:00:00Z"
+    raise InvalidError(Problem(field, text, "is no moment", remedy))
+
+
+def write_moment(moment: float) -> str:
+    """
+    Write RFC 3339 in UTC, rounded down to whole seconds, as the API server does.
+    """
+    return (_EPOCH + timedelta(seconds=moment // 1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_length(text: str, field: str, *, least: float = 0.0) -> float:
+    """
+    Read a length of time in days, hours, minutes and seconds: 15m, 1h30m, 90s.
+    """
+    remedy = f"write a time of at least {least:g}s, such as 15m or 1h30m"
+    match = _LENGTH.fullmatch(text)
+    if match is None or not text:
+        raise InvalidError(Problem(field, text, "is no length of time", remedy))
+    seconds = float(sum(int(n or 0) * unit for n, unit in zip(match.groups(), _UNITS, strict=True)))
+    if seconds < least:
+        raise InvalidError(Problem(field, text, "is too short", remedy))
+    return seconds

@@ -1,0 +1,273 @@
+"""
+Who owns pods, how many of them they want, and acts on them that hold only as long as nobody else
+has changed them.
+
+An owner is the topmost object above a pod. What it says of replicas is changed by its scale
+subresource alone; Kubeflow's Notebooks are stopped by their annotation, and what Kueue admits by
+its Workload's `spec.active`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpufence import names
+from kube.client import PatchType
+from kube.errors import BadReplyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.client import Client
+    from kube.kinds import ApiKind, Kinds
+    from kube.replies import JsonObject
+
+NOTEBOOK: Final = ("kubeflow.org", "Notebook")
+WORKLOAD: Final = ("kueue.x-k8s.io", "Workload")
+_MOST_STEPS = 8
+_MOST_WORKLOADS = 500
+
+
+class Reference(NamedTuple):
+    """
+    Who controls an object, as that one says itself.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+class ApiOwner(NamedTuple):
+    """
+    An object as it was read: `version` is what it must still be when it is acted on. Of its
+    annotations those are kept that are ours, and Kubeflow's.
+
+    `replicas` is what it wants; None where it has no such number, as what is stopped and started as
+    a whole, and those whose kind has its number elsewhere.
+    """
+
+    kind: ApiKind
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    annotations: Mapping[str, str]
+    controller: Reference | None = None
+    replicas: int | None = None
+    active: bool = True
+
+    @property
+    def path(self) -> str:
+        return self.kind.path(self.namespace, self.name)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.kind.kind} {self.namespace}/{self.name}"
+
+    @property
+    def stoppable(self) -> bool:
+        """
+        Return whether it is stopped and started as a whole.
+        """
+        return is_notebook(self.kind) or is_workload(self.kind)
+
+    @property
+    def scalable(self) -> bool:
+        """
+        Return whether its replicas can be read and changed.
+        """
+        return self.kind.scalable and not self.stoppable and self.replicas is not None
+
+
+class Scale(NamedTuple):
+    """
+    The scale subresource of an owner.
+    """
+
+    version: str
+    wanted: int
+    there: int
+
+
+def is_notebook(kind: ApiKind) -> bool:
+    return (kind.group, kind.kind) == NOTEBOOK
+
+
+def is_workload(kind: ApiKind) -> bool:
+    return (kind.group, kind.kind) == WORKLOAD
+
+
+def owner_of(kind: ApiKind, item: JsonObject) -> ApiOwner:
+    """
+    Read an object, whatever its kind, keeping little.
+    """
+    metadata, spec = _part(item, "metadata"), _part(item, "spec")
+    annotations = _part(metadata, "annotations")
+    return ApiOwner(
+        kind=kind,
+        namespace=str(metadata.get("namespace", "")),
+        name=str(metadata.get("name", "")),
+        uid=str(metadata.get("uid", "")),
+        version=str(metadata.get("resourceVersion", "")),
+        annotations={
+            key: text
+            for key, text in annotations.items()
+            if isinstance(text, str) and (key.startswith(names.PREFIX) or key == names.STOPPED)
+        },
+        controller=controller_of(metadata),
+        replicas=_number(spec.get("replicas")),
+        active=_is_active(kind, annotations, spec),
+    )
+
+
+def controller_of(metadata: JsonObject) -> Reference | None:
+    """
+    Return who controls an object, by its metadata.
+    """
+    listed = metadata.get("ownerReferences")
+    for item in listed if isinstance(listed, list) else []:
+        if isinstance(item, dict) and item.get("controller") is True:
+            return Reference(
+                *(str(item.get(key, "")) for key in ("apiVersion", "kind", "name", "uid"))
+            )
+    return None
+
+
+def read_owner(client: Client, kind: ApiKind, namespace: str, name: str) -> ApiOwner:
+    """
+    Read one owner as it is now. Raises KubeError.
+    """
+    return owner_of(kind, client.get(kind.path(namespace, name)))
+
+
+def find_owner(client: Client, kinds: Kinds, owner: ApiOwner) -> ApiOwner:
+    """
+    Climb from an object, a pod too, to who owns it in the end: who is above it, and what Kueue
+    admits it by where it can neither be scaled nor stopped itself.
+
+    Who is gone, replaced, or of a kind nobody knows, ends the way at the one below. Raises
+    KubeError where somebody on the way cannot be read.
+    """
+    for _ in range(_MOST_STEPS):
+        above = owner.controller
+        kind = above and kinds.find(above.api_version, above.kind)
+        if above is None or kind is None:
+            break
+        found = read_owner(client, kind, owner.namespace, above.name)
+        if found.uid != above.uid:
+            break
+        owner = found
+    if owner.stoppable or owner.kind.scalable:
+        return owner
+    return _admitting(client, kinds, owner) or owner
+
+
+def _admitting(client: Client, kinds: Kinds, owner: ApiOwner) -> ApiOwner | None:
+    """
+    Return the Workload by which Kueue admits an owner.
+    """
+    group, name = WORKLOAD
+    kind = kinds.find(f"{group}/", name)
+    if kind is None:
+        return None
+    listed = client.page(
+        kind.path(owner.namespace), lambda item: owner_of(kind, item), {"limit": _MOST_WORKLOADS}
+    )
+    return next(
+        (item for item in listed.items if item.controller and item.controller.uid == owner.uid),
+        None,
+    )
+
+
+def read_scale(client: Client, owner: ApiOwner) -> Scale:
+    """
+    Ask for the replicas of an owner. Raises KubeError.
+    """
+    return _scale(f"GET {owner.path}/scale", client.get(f"{owner.path}/scale"))
+
+
+def set_replicas(client: Client, owner: ApiOwner, replicas: int) -> ApiOwner:
+    """
+    Scale an owner that is still as it was read, and return it as it is now.
+
+    Raises ConflictError where it has changed, or is another by now, and KubeError otherwise.
+    """
+    body = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": owner.name, "namespace": owner.namespace, **_precondition(owner)},
+        "spec": {"replicas": replicas},
+    }
+    scale = _scale(f"PUT {owner.path}/scale", client.put(f"{owner.path}/scale", body))
+    return owner._replace(version=scale.version, replicas=scale.wanted)
+
+
+def annotate(client: Client, owner: ApiOwner, texts: Mapping[str, str | None]) -> ApiOwner:
+    """
+    Write annotations, or take away those that are None, of an owner that is still as it was read.
+
+    Raises as `set_replicas`.
+    """
+    return _patched(client, owner, {"metadata": {"annotations": dict(texts)}})
+
+
+def write_note(client: Client, owner: ApiOwner, note: str | None) -> ApiOwner:
+    """
+    Write down what an owner was; None takes the note away. Raises as `set_replicas`.
+    """
+    return annotate(client, owner, {names.RELEASED: note})
+
+
+def stop(client: Client, owner: ApiOwner, at: str) -> ApiOwner:
+    """
+    Stop what is stopped as a whole, at a time as RFC 3339 writes it. Raises as `set_replicas`.
+    """
+    if is_notebook(owner.kind):
+        return annotate(client, owner, {names.STOPPED: at})
+    return _patched(client, owner, {"spec": {"active": False}})
+
+
+def start(client: Client, owner: ApiOwner) -> ApiOwner:
+    """
+    Start again what was stopped. Raises as `set_replicas`.
+    """
+    if is_notebook(owner.kind):
+        return annotate(client, owner, {names.STOPPED: None})
+    return _patched(client, owner, {"spec": {"active": True}})
+
+
+def _patched(client: Client, owner: ApiOwner, change: JsonObject) -> ApiOwner:
+    metadata = {**_part(change, "metadata"), **_precondition(owner)}
+    patch = {**change, "metadata": metadata}
+    return owner_of(owner.kind, client.patch(owner.path, patch, PatchType.MERGE))
+
+
+def _precondition(owner: ApiOwner) -> JsonObject:
+    return {"uid": owner.uid, "resourceVersion": owner.version}
+
+
+def _scale(request: str, said: JsonObject) -> Scale:
+    metadata, spec, status = (_part(said, key) for key in ("metadata", "spec", "status"))
+    version = metadata.get("resourceVersion")
+    # Go leaves zeros out.
+    wanted, there = (_number(part.get("replicas", 0)) for part in (spec, status))
+    if said.get("kind") != "Scale" or not isinstance(version, str) or wanted is None:
+        raise BadReplyError(f"{request}: the answer is no Scale")
+    return Scale(version, wanted, there or 0)
+
+
+def _is_active(kind: ApiKind, annotations: JsonObject, spec: JsonObject) -> bool:
+    if is_notebook(kind):
+        return names.STOPPED not in annotations
+    return not is_workload(kind) or spec.get("active") is not False
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _part(item: JsonObject, key: str) -> JsonObject:
+    value = item.get(key)
+    return value if isinstance(value, dict) else {}

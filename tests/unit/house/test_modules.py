@@ -32,7 +32,6 @@ SMALL_BUT_APART = {
     "agent.observe": "port: puts together what three ports say",
     "gpufence.conditions": "entry point: make manifests writes what it says",
     "gpufence.dialects.mig": "port: a dialect is one file, read by way of the registry",
-    "kube.paths": "codec: pure, the one place where names become paths",
     "simulator.cluster.init": "entry point: the first process of a machine",
 }
 """

@@ -1,0 +1,160 @@
+"""
+A node's need as JSON, within the bounds of the object that keeps it: amounts as quantities, times
+as whole seconds, and nothing that says what it says by default.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpufence.errors import InvalidError, Problem
+from gpufence.fields import (
+    BYTES,
+    COUNT,
+    FLAG,
+    MAYBE_BYTES,
+    TEXT,
+    WHOLE_SECONDS,
+    FieldKind,
+    RowKind,
+    list_of,
+    several,
+)
+from gpufence.names import NEED_PREFIX
+from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed
+from gpufence.shape import Object, as_text, read_versioned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+VERSION: Final = 1
+MOST_DAYS: Final = 14
+MOST_OWNERS: Final = 512
+MOST_BYTES: Final = 1_000_000
+"""The API server takes 1 MiB in one ConfigMap, keys and all."""
+
+_NAME = "need"
+_MOST_NAME = 253  # characters of an object's name
+_HASH = 10
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def write_need(need: NodeNeed) -> str:
+    """
+    Write one line of JSON, keys in a fixed order.
+    """
+    whole = {"v": VERSION, **_NODE.write(need)}
+    return json.dumps(whole, separators=(",", ":"), allow_nan=False)
+
+
+def read_need(text: str) -> NodeNeed:
+    """
+    Read what an agent wrote, or what somebody wrote in its place.
+
+    Raises:
+        UnknownVersionError: a newer agent wrote it.
+        InvalidError: it is not what an agent writes.
+    """
+    return _NODE.read(read_versioned(text, _NAME, VERSION), _NAME)
+
+
+def bounded(need: NodeNeed, today: str) -> NodeNeed:
+    """
+    Return as much of it as is kept: the newest days up to `today`, of those owners that were there
+    last, as long as they fit into one object. The oldest day goes first, and with it who has been
+    away longest; a day that has not begun comes of a clock that was wrong.
+    """
+    past = [
+        owner._replace(days=tuple([day for day in owner.days if day.day <= today]))
+        for owner in need.owners
+    ]
+    kept = _newest(past, MOST_DAYS)
+    for most in range(MOST_DAYS, 0, -1):
+        fitting = need._replace(owners=_newest(kept, most))
+        if len(write_need(fitting)) <= MOST_BYTES:
+            break
+    return fitting
+
+
+def need_configmap(node: str) -> str:
+    """
+    Return the name of the object that keeps a node's need; a long one ends in a hash of it.
+    """
+    name = f"{NEED_PREFIX}{node}"
+    if len(name) <= _MOST_NAME:
+        return name
+    digest = hashlib.sha256(node.encode()).hexdigest()[:_HASH]
+    return f"{name[: _MOST_NAME - _HASH - 1].rstrip('-.')}-{digest}"
+
+
+def _newest(owners: Iterable[OwnerNeed], most: int) -> tuple[OwnerNeed, ...]:
+    """
+    Return the owners' newest days, `most` of those on which anybody was there, in order of the key.
+    """
+    listed = [owner for owner in owners if owner.days]
+    since = sorted({day.day for owner in listed for day in owner.days})[-most:][:1]
+    shorter = [
+        OwnerNeed(owner.key, tuple(day for day in owner.days if [day.day] >= since))
+        for owner in listed
+    ]
+    present = sorted((owner for owner in shorter if owner.days), key=_by_absence)
+    return tuple(sorted(present[-MOST_OWNERS:], key=lambda owner: owner.key))
+
+
+def _by_absence(owner: OwnerNeed) -> tuple[str, NeedKey]:
+    return owner.last_day, owner.key
+
+
+def _read_day(value: object, path: str) -> str:
+    text = as_text(value, path)
+    if _DAY.fullmatch(text):
+        return text
+    raise InvalidError(Problem(path, text, "is no day", "write one such as 2026-11-19"))
+
+
+def _write_owner(owner: OwnerNeed) -> dict[str, object]:
+    return {**_KEY.write(owner.key), "days": [_NEED_DAY.write(day) for day in owner.days]}
+
+
+def _read_owner(written: Object, path: str) -> OwnerNeed:
+    days = _NEED_DAY.read_all(written.get("days"), f"{path}.days")
+    return OwnerNeed(_KEY.read(written, path), tuple(sorted(days, key=lambda day: day.day)))
+
+
+_KEY: Final = RowKind(
+    NeedKey,
+    (("namespace", TEXT), ("kind", TEXT), ("name", TEXT), ("container", TEXT), ("card", TEXT)),
+)
+
+_NEVER_LEFT_OUT = (("day", FieldKind(str, _read_day)), ("peak", BYTES))
+_LEFT_OUT = (
+    ("pods", COUNT),
+    ("processes", COUNT),
+    ("held", WHOLE_SECONDS),
+    ("capped", FLAG),
+    ("told", MAYBE_BYTES),
+    ("limit", MAYBE_BYTES),
+    ("evicted", BYTES),
+    ("evicted_limit", BYTES),
+    ("evictions", COUNT),
+    ("out_of_memory_limit", BYTES),
+    ("driver_peak", FLAG),
+    ("process", BYTES),
+    ("started", COUNT),
+    ("shares", COUNT),
+)
+_NEED_DAY: Final = RowKind(
+    NeedDay,
+    _NEVER_LEFT_OUT + _LEFT_OUT,
+    dict(zip([key for key, _ in _LEFT_OUT], NeedDay._field_defaults.values(), strict=True)),
+)
+
+_CARD: Final = RowKind(CardNeed, (("model", TEXT), ("memory", BYTES), ("reserve", BYTES)))
+
+_NODE: Final = RowKind(
+    NodeNeed,
+    (("node", TEXT), ("owners", list_of(_write_owner, _read_owner)), ("cards", several(_CARD))),
+)

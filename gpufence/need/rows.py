@@ -1,0 +1,124 @@
+"""
+What one node remembers of the memory that its models took, in values: the rows of a need.
+
+A day is one of UTC. What nobody could tell is None or zero, as its field says, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+"""The label by which the Deployment controller ends the names of its ReplicaSets."""
+
+_SCHEDULED = re.compile(r"(.*[a-z0-9])-((?:2[6-9]|[3-5]\d)\d{6})", re.ASCII)
+"""
+A CronJob names a Job after the minute it was due: these are those from 2019 to 2084, and no date.
+"""
+
+
+class NeedKey(NamedTuple):
+    """
+    Whose need it is: an owner's container on a model of card. The owner is the topmost that is
+    certain from the pod alone.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+    container: str
+    card: str
+
+
+class NeedDay(NamedTuple):
+    """
+    One key on one day and one node.
+
+    `peak_bytes` is the most that the container of one pod held on one card, by measuring or by the
+    driver's own high-water mark, whichever is more (`driver_peak` where it is the driver's), and
+    `process_bytes` the most of it in one process, 0 where no list of processes said so.
+    `processes` is the most GPU processes of one pod on one card.
+
+    `pods` are different pods that held memory that day, `started` those of them that did so for the
+    first time. `held_seconds` is for how long any of them did: time by the clock, not summed up
+    over pods.
+
+    `told_bytes` is the largest allowance that one process was told, None where none was, `shares`
+    how many processes shared the part by the pod's own word. `capped`: it stood at 97 % or more of
+    what it was told, its contexts added. `limit_bytes` is the largest limit of the container.
+
+    `evicted_bytes` and `evicted_limit_bytes` are use and limit at the eviction at the largest
+    limit, `out_of_memory_limit_bytes` is the largest limit at which CUDA was seen out of memory;
+    0 for none.
+    """
+
+    day: str
+    peak_bytes: int
+    pods: int = 1
+    processes: int = 1
+    held_seconds: float = 0.0
+    capped: bool = False
+    told_bytes: int | None = None
+    limit_bytes: int | None = None
+    evicted_bytes: int = 0
+    evicted_limit_bytes: int = 0
+    evictions: int = 0
+    out_of_memory_limit_bytes: int = 0
+    driver_peak: bool = False
+    process_bytes: int = 0
+    started: int = 0
+    shares: int = 1
+
+
+class OwnerNeed(NamedTuple):
+    """
+    The days of one key, the oldest first.
+    """
+
+    key: NeedKey
+    days: tuple[NeedDay, ...]
+
+    @property
+    def last_day(self) -> str:
+        return self.days[-1].day if self.days else ""
+
+
+class CardNeed(NamedTuple):
+    """
+    A model of card on the node: its memory, and what one process holds there outside its allocator.
+    """
+
+    model: str
+    memory_bytes: int
+    reserve_bytes: int
+
+
+class NodeNeed(NamedTuple):
+    """
+    All that one node remembers.
+    """
+
+    node: str
+    owners: tuple[OwnerNeed, ...] = ()
+    cards: tuple[CardNeed, ...] = ()
+
+
+def top_owner(kind: str, name: str, labels: Mapping[str, str]) -> tuple[str, str]:
+    """
+    Return kind and name of the topmost owner of a controller's pods, by their labels.
+
+    A ReplicaSet is another after each roll-out and a Job another at each run of a CronJob; what
+    their pods need is remembered under the name that stays, where that is certain.
+    """
+    if kind == "ReplicaSet":
+        suffix = f"-{labels.get(POD_TEMPLATE_HASH, '')}"
+        deployment = name.removesuffix(suffix)
+        if suffix != "-" and deployment not in ("", name):
+            return "Deployment", deployment
+    if kind == "Job" and (scheduled := _SCHEDULED.fullmatch(name)):
+        return "CronJob", scheduled[1]
+    return kind, name

@@ -19,6 +19,7 @@ from simulator.controlplane.recipe import (
     BUILD_ENVIRONMENT,
     COMPONENTS,
     Component,
+    GoModule,
     Recipe,
     component,
     read_recipe,
@@ -27,6 +28,7 @@ from simulator.progress import Progress
 
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
+KEDA = "keda"
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.
 _UNWANTED = ("GOARCH", "GOEXPERIMENT", "GOOS", "GOROOT", "GOTOOLDIR")
@@ -91,16 +93,19 @@ class Assets:
     def _build(self, missing: list[Component], progress: Progress) -> None:
         if not missing:
             return
-        go = self._go(progress)
+        go = self.go(progress)
         progress.say(
             f"building Kubernetes {self.recipe.kubernetes} with {go} into {self.built}, once:"
             f" {', '.join(one.name for one in missing)}"
         )
         for number, one in enumerate(missing, start=1):
             with progress.step(f"building {one.name} ({number}/{len(missing)})"):
-                compile_component(go, self.recipe, one, self.built, self.environment)
+                compile_component(go, self.recipe.module, one, self.built, self.environment)
 
-    def _go(self, progress: Progress) -> Path:
+    def go(self, progress: Progress) -> Path:
+        """
+        Return the Go to build with, fetching one where the machine has none that will do.
+        """
         search = find_go(self.environment, self.recipe.go, self.go_places)
         if search.go is not None:
             return search.go
@@ -132,21 +137,21 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 def compile_component(
-    go: Path, recipe: Recipe, component: Component, folder: Path, environment: Mapping[str, str]
+    go: Path, module: GoModule, component: Component, folder: Path, environment: Mapping[str, str]
 ) -> Path:
     """
     Build into a name nobody looks for, then rename.
     """
     target = folder / component.name
     partial = folder / f".{component.name}.partial"
-    options = ["-ldflags", recipe.linker_flags, "-o", str(partial)]
+    options = ["-ldflags", module.linker_flags, "-o", str(partial)]
     command = [str(go), "build", *options, component.package]
     variables = {name: value for name, value in environment.items() if name not in _UNWANTED}
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         try:
             status = subprocess.run(
                 command,
-                cwd=recipe.sources,
+                cwd=module.folder,
                 env=variables | BUILD_ENVIRONMENT,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -177,14 +182,22 @@ def parser() -> argparse.ArgumentParser:
         metavar="component",
         nargs="*",
         type=_known,
-        help=f"{', '.join(one.name for one in COMPONENTS)}; if none is named, all but kubelet",
+        help=f"{', '.join(one.name for one in COMPONENTS)}, or {KEDA} for KEDA's own; if none is"
+        " named, all of Kubernetes but kubelet",
     )
     return command
 
 
+def _keda(assets: Assets, progress: Progress) -> list[Path]:
+    from simulator.keda.build import ensure  # noqa: PLC0415 (it is built on this module)
+
+    made = ensure(assets, progress)
+    return [made.operator, made.adapter, made.resources]
+
+
 def _known(name: str) -> str:
     try:
-        return component(name).name
+        return KEDA if name == KEDA else component(name).name
     except BuildError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -192,14 +205,17 @@ def _known(name: str) -> str:
 def main(argv: Sequence[str]) -> int:
     names = parser().parse_args(argv).components or USUAL
     try:
-        paths = Assets.from_environment(os.environ).ensure(names, Progress(sys.stderr))
+        assets, progress = Assets.from_environment(os.environ), Progress(sys.stderr)
+        paths = list(assets.ensure([one for one in names if one != KEDA], progress).values())
+        if KEDA in names:
+            paths += _keda(assets, progress)
     except ControlPlaneError as error:
         print(f"python -m simulator build: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped; what was built so far stays", file=sys.stderr)
         return 130
-    for path in paths.values():
+    for path in paths:
         print(path)
     return 0
 

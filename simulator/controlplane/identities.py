@@ -74,11 +74,12 @@ class SimulatedAuthority:
             self._authority.private_key_pem.bytes(),
         )
 
-    def for_server(self) -> PemPair:
+    def for_server(self, *names: str) -> PemPair:
         """
-        Certify whoever serves on loopback or, to pods, as the Service of the API server.
+        Certify whoever serves on loopback, to pods as the Service of the API server, or by further
+        names.
         """
-        return self._issue(LOOPBACK, "localhost", *SERVICE_NAMES, user=None)
+        return self._issue(LOOPBACK, "localhost", *SERVICE_NAMES, *names, user=None)
 
     def for_user(self, user: User) -> PemPair:
         return self._issue(_UNUSED_NAME, user=user)

@@ -151,7 +151,7 @@ class ControlPlane:
         """
         name = f"{prefix}-{uuid4().hex[:8]}"
         self.kubectl("create", "namespace", name)
-        if self._layout.service_accounts:
+        if self._layout.options.controller_manager:
             self._servers.wait_for_object(f"/api/v1/namespaces/{name}/serviceaccounts/default")
         try:
             yield name
@@ -169,9 +169,7 @@ def _assemble(
         port = HeldPort()
         undo.callback(port.release)
         ports[name] = port.number
-    layout = programs.PlaneLayout(
-        binaries, folder.path, ports, options.controller_manager, kubelet=options.kubelet
-    )
+    layout = programs.PlaneLayout(binaries, folder.path, ports, options)
     surroundings = Surroundings(
         folder=folder.path,
         # Nothing of the person's own settings: no proxy, no kubeconfig, no kubectl aliases.
@@ -191,11 +189,13 @@ def _assemble(
 
 def _write_certificates(layout: programs.PlaneLayout, authority: SimulatedAuthority) -> None:
     serving = authority.for_server()
+    proxy = authority.for_user(User(programs.FRONT_PROXY))
     for path, content in (
         (layout.authority, authority.pair.certificate),
         (layout.authority_key, authority.pair.key),
         (layout.serving_certificate, serving.certificate),
         (layout.serving_key, serving.key),
         (layout.service_account_key, authority.for_server().key),
+        *zip(layout.front_proxy, (proxy.certificate, proxy.key), strict=True),
     ):
         write_secret(path, content)

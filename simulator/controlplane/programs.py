@@ -14,6 +14,7 @@ API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
 KUBECTL = "kubectl"
+FRONT_PROXY = "front-proxy"
 
 # The first address of the range is the API server's own Service, in every cluster.
 SERVICE_RANGE = "10.0.0.0/24"
@@ -27,13 +28,17 @@ class PlaneOptions:
 
     Without a controller manager there are no ServiceAccounts but those that somebody makes, and
     pods need none. With `kubelet` the API server is told how to reach nodes and pods: somebody runs
-    a kubelet on the same network. A folder that is named here must be empty and is kept; without
+    a kubelet on the same network. With `aggregation` it may hand groups of its API on to others, as
+    metrics for the autoscaler; `controller_options` are further ones of the controller manager. A
+    folder that is named here must be empty and is kept; without
     one everything is in a temporary folder, which disappears with the control plane.
     """
 
     scheduler: bool = False
     controller_manager: bool = False
     kubelet: bool = False
+    aggregation: bool = False
+    controller_options: tuple[str, ...] = ()
     folder: Path | None = None
 
     @property
@@ -55,12 +60,15 @@ class PlaneLayout:
     binaries: Mapping[str, Path]
     folder: Path
     ports: Mapping[str, int]
-    service_accounts: bool
-    kubelet: bool = False
+    options: PlaneOptions
 
     @property
     def administrator(self) -> tuple[Path, Path]:
         return self.folder / "admin.crt", self.folder / "admin.key"
+
+    @property
+    def front_proxy(self) -> tuple[Path, Path]:
+        return self.folder / "front-proxy.crt", self.folder / "front-proxy.key"
 
     @property
     def authority(self) -> Path:
@@ -127,9 +135,12 @@ def api_server(layout: PlaneLayout) -> list[str]:
     Without a controller manager nobody makes the ServiceAccount `default` of a new namespace, and
     the admission plugin of that name would refuse every pod: then, and only then, it is off.
     """
-    options = [] if layout.service_accounts else ["--disable-admission-plugins=ServiceAccount"]
-    if layout.kubelet:
+    wanted = layout.options
+    options = [] if wanted.controller_manager else ["--disable-admission-plugins=ServiceAccount"]
+    if wanted.kubelet:
         options += _towards_kubelets(layout)
+    if wanted.aggregation:
+        options += _towards_aggregated(layout)
     return layout.program(
         API_SERVER,
         *layout.serving(API_SERVER),
@@ -165,6 +176,22 @@ def _towards_kubelets(layout: PlaneLayout) -> list[str]:
     ]
 
 
+def _towards_aggregated(layout: PlaneLayout) -> list[str]:
+    """
+    Say on whose behalf a request is handed on, and prove by a certificate that it may be believed.
+    """
+    certificate, key = layout.front_proxy
+    return [
+        f"--requestheader-client-ca-file={layout.authority}",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={certificate}",
+        f"--proxy-client-key-file={key}",
+    ]
+
+
 def controller_manager(layout: PlaneLayout, kubeconfig: Path) -> list[str]:
     """
     All default controllers, each under its own ServiceAccount: their rights exist for no other.
@@ -184,6 +211,7 @@ def controller_manager(layout: PlaneLayout, kubeconfig: Path) -> list[str]:
         "--kube-api-burst=500",
         # It makes this folder, by default in the middle of the machine.
         f"--flex-volume-plugin-dir={layout.folder / 'volume-plugins'}",
+        *layout.options.controller_options,
     )
 
 

@@ -54,6 +54,16 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 @dataclass(frozen=True)
+class GoModule:
+    """
+    The folder in which the compiler runs, and what the linker is to write into the programs.
+    """
+
+    folder: Path
+    linker_flags: str
+
+
+@dataclass(frozen=True)
 class Recipe:
     sources: Path
     kubernetes: str
@@ -71,6 +81,10 @@ class Recipe:
             f"-s -w -X {version}.gitVersion={self.kubernetes}"
             f" -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
         )
+
+    @property
+    def module(self) -> GoModule:
+        return GoModule(self.sources, self.linker_flags)
 
     def cache_folder(self, cache: Path) -> Path:
         return cache / f"kubernetes-{self.kubernetes}-{platform_name()}" / self.digest

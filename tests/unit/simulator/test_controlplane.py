@@ -192,7 +192,7 @@ def test_sharing_program_gets_the_connections(held: HeldPort) -> None:
 FOLDER = Path("/folder")
 
 
-def site(*, service_accounts: bool = False) -> programs.PlaneLayout:
+def site(options: programs.PlaneOptions | None = None) -> programs.PlaneLayout:
     """
     Lay out a control plane that is never started.
     """
@@ -206,7 +206,7 @@ def site(*, service_accounts: bool = False) -> programs.PlaneLayout:
         binaries=defaultdict(lambda: Path("/bin/program")),
         folder=FOLDER,
         ports={name: 20000 + number for number, name in enumerate(names)},
-        service_accounts=service_accounts,
+        options=options or programs.PlaneOptions(),
     )
 
 
@@ -251,3 +251,24 @@ def test_servers_start_in_order() -> None:
         programs.CONTROLLER_MANAGER,
         programs.SCHEDULER,
     ] == options.servers
+
+
+def test_groups_are_handed_on_only_where_that_is_asked_for() -> None:
+    """
+    The front proxy's certificate is used with aggregation, and not without.
+    """
+    options = PlaneOptions(aggregation=True)
+
+    assert "--requestheader-allowed-names=front-proxy" in programs.api_server(site(options))
+    assert not any("requestheader" in word for word in programs.api_server(site()))
+
+
+def test_options_of_the_controller_manager_come_last() -> None:
+    """
+    What a caller wants of the controller manager overrides what it has anyway.
+    """
+    options = PlaneOptions(controller_options=("--leader-elect=true",))
+
+    assert (
+        "--leader-elect=true" == programs.controller_manager(site(options), FOLDER / "config")[-1]
+    )

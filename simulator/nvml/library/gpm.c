@@ -90,18 +90,15 @@ static double between(struct call *call, const struct gpm_sample *first,
                       const struct gpm_sample *second)
 {
     struct seen seen;
-    uint64_t sum = 0;
+    struct work sum = {0};
     call->slot = first->slot;
     call->instance = first->instance;
-    uint64_t periods = (second->time - first->time) / SAMPLE_MICROSECONDS;
     for (uint32_t slot = 0; slot < call->state->record_count && slot < MAX_RECORDS; slot++) {
-        struct level level = {0};
-        if (look(call, slot, &seen)) {
-            add_samples(&seen.record, first->time, second->time, &level);
-            sum += level.sm;
-        }
+        if (look(call, slot, &seen))
+            add_work(&seen.record, first->time, second->time, &sum);
     }
-    double percent = periods == 0 ? 0 : (double)sum / (double)periods;
+    uint64_t time = second->time - first->time;
+    double percent = time == 0 ? 0 : (double)sum.sm / (double)time;
     return percent < 100 ? percent : 100;
 }
 

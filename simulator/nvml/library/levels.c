@@ -30,13 +30,21 @@ static bool is_busy(const struct level *level)
     return (level->sm | level->bandwidth | level->encoder | level->decoder) != 0;
 }
 
-/*
- * Add up a record's busy samples that end within (after, until], and what they show; `since` of the
- * sum becomes the end of the newest. Returns how many there are.
- */
-uint64_t add_samples(const struct record *record, uint64_t after, uint64_t until, struct level *sum)
+static void add(struct work *sum, const struct level *level, uint64_t microseconds)
 {
-    uint64_t count = 0;
+    sum->sm += level->sm * microseconds;
+    sum->bandwidth += level->bandwidth * microseconds;
+    sum->encoder += level->encoder * microseconds;
+    sum->decoder += level->decoder * microseconds;
+}
+
+/*
+ * Add up what a record did within (after, until], in percent times microseconds; `newest` becomes
+ * the end of the newest sample that shows it. Returns whether there is one.
+ */
+bool add_work(const struct record *record, uint64_t after, uint64_t until, struct work *sum)
+{
+    bool any = false;
     uint32_t newest = record->level_count;
     uint32_t oldest = newest > MAX_LEVELS ? newest - MAX_LEVELS : 0;
     for (uint32_t number = oldest; number < newest; number++) {
@@ -50,15 +58,11 @@ uint64_t add_samples(const struct record *record, uint64_t after, uint64_t until
         /* A kernel shows in the sample of the period in which it ran, however short it was. */
         if (end % SAMPLE_MICROSECONDS != 0 && (last + 1) * SAMPLE_MICROSECONDS <= until)
             last++;
-        uint64_t samples = last - begin / SAMPLE_MICROSECONDS;
-        if (samples == 0)
+        if (last == begin / SAMPLE_MICROSECONDS)
             continue;
-        count += samples;
-        sum->sm += (uint32_t)samples * level->sm;
-        sum->bandwidth += (uint32_t)samples * level->bandwidth;
-        sum->encoder += (uint32_t)samples * level->encoder;
-        sum->decoder += (uint32_t)samples * level->decoder;
-        sum->since = last * SAMPLE_MICROSECONDS;
+        any = true;
+        add(sum, level, end - begin);
+        sum->newest = last * SAMPLE_MICROSECONDS;
     }
-    return count;
+    return any;
 }

@@ -90,9 +90,17 @@ uint64_t used_by_processes(const struct call *call);
 /* levels.c */
 #define SAMPLE_MICROSECONDS UINT64_C(100000)
 #define BUFFER_SAMPLES 200
+/* Percent times microseconds; `newest` is when the newest sample with any of it ended. */
+struct work {
+    uint64_t newest;
+    uint64_t sm;
+    uint64_t bandwidth;
+    uint64_t encoder;
+    uint64_t decoder;
+};
 struct level level_of(const struct record *record);
 uint64_t sample_time(void);
-uint64_t add_samples(const struct record *record, uint64_t after, uint64_t until, struct level *sum);
+bool add_work(const struct record *record, uint64_t after, uint64_t until, struct work *sum);
 
 /* usage.c */
 struct utilization utilization(const struct call *call);

@@ -27,15 +27,15 @@ struct utilization utilization(const struct call *call)
     return sum;
 }
 
-/* The average over so many samples; what was there at all never rounds to nothing. */
-static uint32_t average(uint32_t sum, uint64_t samples)
+/* The average over so long; what was there at all never rounds to nothing. */
+static uint32_t average(uint64_t sum, uint64_t microseconds)
 {
-    return (uint32_t)((sum + samples - 1) / samples);
+    return at_most_100((uint32_t)((sum + microseconds - 1) / microseconds));
 }
 
 /*
- * One entry for each process that had some use since then. Asked for everything, a driver answers
- * with the average over its whole buffer instead: late, low, and of who stopped long ago, too.
+ * One entry for each process that had some use since then, averaged over all the time since then.
+ * Asked for everything, that is the driver's whole buffer: late, low, and of who stopped long ago.
  */
 static void sample(const struct call *call, uint64_t last_seen, struct sampling *sampling)
 {
@@ -47,21 +47,18 @@ static void sample(const struct call *call, uint64_t last_seen, struct sampling 
     if (now <= after)
         return;
     for (uint32_t slot = 0; slot < call->state->record_count && slot < MAX_RECORDS; slot++) {
-        struct level sum = {0};
+        struct work sum = {0};
         if (!look(call, slot, &seen) || seen.presence == ELSEWHERE)
             continue;
-        uint64_t samples = add_samples(&seen.record, after, now, &sum);
-        if (samples == 0)
+        if (!add_work(&seen.record, after, now, &sum))
             continue;
-        if (last_seen == 0)
-            samples = BUFFER_SAMPLES;
         sampling->samples[sampling->count++] = (struct process_sample){
             .pid = seen.pid,
-            .time = sum.since,
-            .sm = average(sum.sm, samples),
-            .bandwidth = average(sum.bandwidth, samples),
-            .encoder = average(sum.encoder, samples),
-            .decoder = average(sum.decoder, samples),
+            .time = sum.newest,
+            .sm = average(sum.sm, now - after),
+            .bandwidth = average(sum.bandwidth, now - after),
+            .encoder = average(sum.encoder, now - after),
+            .decoder = average(sum.decoder, now - after),
         };
     }
     /* Zombies: entries that name nobody, full of what the memory held before. */

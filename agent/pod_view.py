@@ -14,7 +14,7 @@ from agent.model.pod import Cap, Controller, PodLimit, PodOnNode
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card
-from gpufence.dialects import Undeclared, Unreadable
+from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Unreadable
 from gpufence.errors import GpufenceError
 from gpufence.held import held_limits
 from gpufence.limits import Limits
@@ -36,6 +36,7 @@ DEFAULT_GRACE_SECONDS: Final = 30
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _ENDED = frozenset({"Succeeded", "Failed"})
+_RUNS: Final = "Running"
 _TOLD = frozenset({Done.SET, Done.LOWERED, Done.KEPT})
 
 
@@ -62,6 +63,7 @@ class _Fence:
     measure: str = ""
     assigned: frozenset[str] = frozenset()
     cpu_ignored: frozenset[str] = frozenset()
+    asks: bool = False
 
 
 def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
@@ -101,6 +103,7 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
         ended=status.get("phase") in _ENDED,
         cpu_ignored=fence.cpu_ignored,
         idle_said=_idle_said(status),
+        claims=status.get("phase") == _RUNS and fence.asks and _is_wanted(context.labels),
     )
 
 
@@ -128,7 +131,17 @@ def _fence(raw: Object, context: PodContext, plan: Plan | None) -> _Fence:
             undeclared = _why(on_card)
     assigned = _assigned(pod, context.cards)
     ignored = _cpu_ignored(pod, options, plan)
-    return _Fence(limits, undeclared, enforced, measure, assigned, ignored)
+    asks = any(item.gpu for item in pod.containers) or not ANNOTATION_KEYS.keys().isdisjoint(
+        pod.annotations
+    )
+    return _Fence(limits, undeclared, enforced, measure, assigned, ignored, asks)
+
+
+def _is_wanted(labels: Mapping[str, str]) -> bool:
+    """
+    Return whether a namespace wants to know of GPUs that are claimed and not used.
+    """
+    return names.MODE in labels or names.IDLE in labels
 
 
 def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:

@@ -4,7 +4,7 @@ PURE. What `/v1/snapshot` and the command `snapshot` say: the state in rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.model.activity import Activity, Evidence
 from gpufence.snapshot import (
@@ -12,6 +12,7 @@ from gpufence.snapshot import (
     CardRow,
     NobodyRow,
     OwnerRow,
+    PodActivityRow,
     PodRow,
     ProcessRow,
     Snapshot,
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN: Final = ActivityRow(str(Activity.UNKNOWN), None, str(Evidence.NOT_MEASURABLE))
+_OLD: Final = PodActivityRow(*_UNKNOWN[:3], "the cards have not been looked at for too long")
+
+
+class _Activities(NamedTuple):
+    """
+    What everybody does, on each card and altogether.
+    """
+
+    uses: Mapping[UseKey, ActivityRow]
+    pods: Mapping[str, PodActivityRow]
 
 
 def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapshot:
@@ -41,6 +52,7 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
     last = state.last
     status = about.cluster
     current = state.is_current(now, about.gap_seconds)
+    activities = _activities(state, now, current=current)
     return Snapshot(
         node=about.node,
         version=about.version,
@@ -53,9 +65,7 @@ def snapshot_of(state: AgentState, about: About, now: float, at: str) -> Snapsho
         brake="" if last is None or last.decision.brake is None else str(last.decision.brake),
         trouble=_trouble(last, current=current),
         cards=() if last is None else tuple(_cards(last, now, current=current)),
-        pods=()
-        if last is None
-        else _pods(last, _activities(state, now, current=current), current=current),
+        pods=() if last is None else _pods(last, activities, current=current),
         nobody=() if last is None or not current else tuple(_nobody(last)),
         owners=tuple(_owner(item) for _, item in sorted(state.ledger.owners.items())),
         cap_slack_bytes=about.cap_slack_bytes,
@@ -103,21 +113,33 @@ def _card(
     )
 
 
-def _activities(state: AgentState, now: float, *, current: bool) -> dict[UseKey, ActivityRow]:
+def _activities(state: AgentState, now: float, *, current: bool) -> _Activities:
     """
     Return what is known of everybody's work; of a look that is too old nothing is.
     """
-    return {
-        key: ActivityRow(
-            str(track.activity), track.idle_seconds(now), str(track.evidence), track.why
-        )
-        for key, track in (state.activity.tracks.items() if current else ())
-    }
+    if not current:
+        return _Activities({}, dict.fromkeys(state.activity.pods, _OLD))
+    return _Activities(
+        {
+            key: ActivityRow(
+                str(track.activity), track.idle_seconds(now), str(track.evidence), track.why
+            )
+            for key, track in state.activity.tracks.items()
+        },
+        {
+            uid: PodActivityRow(
+                str(track.activity),
+                track.idle_seconds(now),
+                str(track.evidence),
+                track.why,
+                track.busy_share,
+            )
+            for uid, track in state.activity.pods.items()
+        },
+    )
 
 
-def _pods(
-    last: TickResult, activities: Mapping[UseKey, ActivityRow], *, current: bool
-) -> tuple[PodRow, ...]:
+def _pods(last: TickResult, activities: _Activities, *, current: bool) -> tuple[PodRow, ...]:
     """
     Return a row for each, by namespace and name.
     """
@@ -135,11 +157,12 @@ def _pods(
         _pod(
             pods[uid],
             tuple(
-                _use(use, verdicts.get(uid, {}).get(uuid), activities, current=current)
+                _use(use, verdicts.get(uid, {}).get(uuid), activities.uses, current=current)
                 for uuid, use in sorted(uses.get(uid, {}).items())
             ),
+            activities.pods.get(uid),
         )
-        for uid in uses.keys() | verdicts.keys()
+        for uid in uses.keys() | verdicts.keys() | activities.pods.keys()
         if uid in pods
     ]
     return tuple(sorted(rows, key=lambda row: (row.namespace, row.name, row.uid)))
@@ -149,7 +172,7 @@ def _process(process: ProcessUse, command: str = "") -> ProcessRow:
     return ProcessRow(process.pid, process.used_bytes, process.container, command)
 
 
-def _pod(pod: PodOnNode, uses: tuple[UseRow, ...]) -> PodRow:
+def _pod(pod: PodOnNode, uses: tuple[UseRow, ...], activity: PodActivityRow | None) -> PodRow:
     owner = "" if pod.controller is None else f"{pod.controller.kind}/{pod.controller.name}"
     return PodRow(
         uid=pod.uid,
@@ -161,6 +184,7 @@ def _pod(pod: PodOnNode, uses: tuple[UseRow, ...]) -> PodRow:
         undeclared=pod.undeclared,
         terminating=pod.terminating,
         uses=uses,
+        activity=activity,
     )
 
 

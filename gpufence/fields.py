@@ -109,11 +109,20 @@ def _read_seconds(value: object, path: str) -> float:
     raise InvalidError(Problem(path, described(value), "is no number of seconds", remedy))
 
 
+def _read_share(value: object, path: str) -> float:
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if number is not None and 0 <= number <= 1:
+        return float(number)
+    remedy = "write a number from 0 to 1"
+    raise InvalidError(Problem(path, described(value), "is no share", remedy))
+
+
 TEXT: Final = FieldKind(str, as_text)
 COUNT: Final = FieldKind(int, as_integer)
 FLAG: Final = FieldKind(bool, _read_flag)
 BYTES: Final = FieldKind(lambda amount: write_bytes(amount, largest="Mi"), read_bytes)
 SECONDS: Final = FieldKind(lambda seconds: round(seconds, _MILLISECONDS), _read_seconds)
+SHARE: Final = FieldKind(lambda share: round(share, _MILLISECONDS), _read_share)
 WHOLE_SECONDS: Final = FieldKind(round, _read_seconds)
 MAYBE_BYTES: Final = or_null(BYTES)
 MAYBE_SECONDS: Final = or_null(SECONDS)

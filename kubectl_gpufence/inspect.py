@@ -24,7 +24,7 @@ from kubectl_gpufence.table import (
     wrapped,
 )
 from kubectl_gpufence.top.cards import card_lines, cards_table
-from kubectl_gpufence.top.pods import PodLine, card_index, held_on_card
+from kubectl_gpufence.top.pods import PodLine, card_index, held_on_card, idle_for
 from kubectl_gpufence.verdicts import verdict
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def _pods_table(snapshot: Snapshot, display: Display) -> list[str]:
         Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
         Column("TOLD", lambda line: allowed(line.told_bytes), right=True),
         Column("USED", held_on_card, right=True),
+        Column("IDLE", idle_for, right=True),
         Column("VERDICT", _verdict),
     ]
     return table(columns, lines, display)

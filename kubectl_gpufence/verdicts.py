@@ -7,14 +7,15 @@ shown as they came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.mode import Mode
+from gpufence.snapshot import BUSY
 from gpufence.text import duration, printable
 from kubectl_gpufence.table import Cell, Tone
 
 if TYPE_CHECKING:
-    from gpufence.snapshot import PodRow, UseRow
+    from gpufence.snapshot import PodActivityRow, PodRow, UseRow
 
 
 class VerdictText(NamedTuple):
@@ -98,6 +99,14 @@ VERDICTS = {
     ),
     "evict": VerdictText("evicting", Tone.BAD, "It is being evicted now."),
 }
+EVIDENCE: Final = {
+    "Busy": "its processes use a card",
+    "Loading": "its memory on a card moves, or processes come and go",
+    "CPUBusy": "its processes on a card use the CPU",
+    "NoKernels": "no kernels, no memory moved and nothing computed",
+    "NotMeasurable": "nobody can tell",
+}
+"""What an agent goes by, by the words of its snapshot."""
 _TIMED = frozenset({"holding", "grace"})
 
 
@@ -130,3 +139,17 @@ def what_follows(pod: PodRow, use: UseRow) -> str:
         return meaning.follows
     due = duration(use.due_seconds)
     return f"{meaning.follows} That is due in {due} of further use over the limit."
+
+
+def activity_sentence(row: PodActivityRow, *, holds: bool) -> str:
+    """
+    Return in a sentence whether a pod uses its GPU; `holds` says whether it holds memory of one.
+    """
+    if row.idle_seconds is None:
+        return f"Nobody can tell whether it is idle: {row.why or 'its agent does not say why'}."
+    evidence = EVIDENCE.get(row.evidence, row.evidence)
+    if row.state == BUSY:
+        share = "" if row.busy_share is None else f", for {row.busy_share:.0%} of the last minute"
+        return f"It is busy: {evidence}{share}."
+    reason = evidence if holds else "it was given a GPU and has not touched it"
+    return f"It has been idle for {duration(row.idle_seconds)}: {reason}."

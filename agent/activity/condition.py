@@ -14,7 +14,7 @@ from agent.model.activity import Activity, Evidence, IdleCondition, IdleStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.model.activity import ActivityMemory, ActivityPolicy, Track
+    from agent.model.activity import ActivityMemory, ActivityPolicy, PodTrack
     from agent.model.pod import PodOnNode, PodsOnNode
 
 _REPEAT_SECONDS: Final = 30.0
@@ -61,18 +61,15 @@ def conditions(
     """
     Return the conditions to be written, and what has been said with them.
     """
-    by_pod: dict[str, list[Track]] = {}
-    for (uid, _), track in memory.tracks.items():
-        by_pod.setdefault(uid, []).append(track)
     changes: list[IdleCondition] = []
     kept = {uid: item for uid, item in said.items() if uid in pods.by_uid}
     for pod in pods.by_uid.values():
-        tracks = by_pod.get(pod.uid, [])
-        if pod.ended or not (tracks or pod.idle_said):
+        track = memory.pods.get(pod.uid)
+        if pod.ended or not (track or pod.idle_said):
             continue
         last = kept.get(pod.uid)
         shown = _shown(pod, last, now)
-        wish = _wish(tracks, policy, now, shown)
+        wish = _wish(track, policy, now, shown)
         if wish is not None and _is_news(wish.status, shown, last, now):
             message = wish.message[:_MOST_CHARACTERS]
             changes.append(
@@ -82,28 +79,27 @@ def conditions(
     return changes, kept
 
 
-def _wish(tracks: list[Track], policy: ActivityPolicy, now: float, shown: str) -> _Wish | None:
+def _wish(track: PodTrack | None, policy: ActivityPolicy, now: float, shown: str) -> _Wish | None:
     """
     Return what a pod shall say; None where it shall go on saying what it says.
     """
-    if not tracks:
-        why = "it holds no memory of a card, so nobody can tell what it waits for"
+    if track is None:
+        why = "it holds no memory of a card, and is not known to have been given one"
         return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, why)
-    for track in tracks:
-        if track.activity is Activity.BUSY:
-            return _Wish(IdleStatus.FALSE, track.evidence, _MESSAGES[track.evidence])
-    for track in tracks:
-        if track.activity is Activity.UNKNOWN:
-            if not shown and track.idle_since is not None:
-                return None  # it has only just been seen
-            return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, track.why)
-    idle = min(track.idle_seconds(now) or 0.0 for track in tracks)
-    if idle < policy.idle_seconds:
+    if track.activity is Activity.BUSY:
+        return _Wish(IdleStatus.FALSE, track.evidence, _MESSAGES[track.evidence])
+    if track.activity is Activity.UNKNOWN:
+        if not shown and track.idle_since is not None:
+            return None  # it has only just been seen
+        return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, track.why)
+    if (track.idle_seconds(now) or 0.0) < policy.idle_seconds:
         if shown != IdleStatus.TRUE:
             return None
         why = f"it was watched for less than {policy.idle_seconds:g} s"
         return _Wish(IdleStatus.UNKNOWN, Evidence.NOT_MEASURABLE, why)
     text = f"no kernels, no memory moved and nothing computed for {policy.idle_seconds:g} s"
+    if not track.held:
+        text = f"it was given a GPU, and has held no memory of a card for {policy.idle_seconds:g} s"
     return _Wish(IdleStatus.TRUE, Evidence.NOTHING, text)
 
 

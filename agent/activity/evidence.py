@@ -117,6 +117,18 @@ def hidden_since(work: CardWork, past: CardTrack | None, policy: ActivityPolicy)
     return past.hidden_since
 
 
+def nameless(work: CardWork, use: CardUse) -> str:
+    """
+    Return what on a card may be a pod's that is not known to be there.
+    """
+    if work.workers is None and work.percent > 0 and not use.pods:
+        return "work is done there, and nobody knows whose it is"
+    for process in use.processes:
+        if process.occupant is None:
+            return f"process {process.pid} is there, and nobody knows whose it is"
+    return ""
+
+
 def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
     """
     Return what one answer says of a pod; `past` is what it is compared with.

@@ -14,11 +14,13 @@ from agent.activity.evidence import (
     hidden_since,
     known_processes,
     moved_unseen,
+    nameless,
     spoiled,
     used_on,
     weighed,
     working_pods,
 )
+from agent.activity.pods import pods_watched
 from agent.model.activity import (
     NO_ACTIVITY,
     Activity,
@@ -78,12 +80,14 @@ def watched(
     """
     cards: dict[str, CardTrack] = {}
     tracks: dict[UseKey, Track] = {}
+    troubles: list[str] = []
     for sample in observation.sample.cards:
         uuid = sample.card.uuid
         use = observation.cards[uuid]
         past = memory.cards.get(uuid)
         trouble, work = spoiled(sample, use, now, policy), sample.work
         if trouble or work is None:
+            troubles.append(trouble)
             tracks |= _unknown(use, memory, trouble)
             continue
         if past is not None and past.until == work.until:
@@ -92,21 +96,51 @@ def watched(
             continue
         whole = past is not None and work.since <= past.until < work.until
         since = hidden_since(work, past, policy) if whole else None
-        cards[uuid] = CardTrack(work.until, used_on(use), since)
         working = working_pods(work, use, witness, observation.pods)
-        if isinstance(working, int):
-            why = f"process {working} works there, and nobody knows whose it is"
-            tracks |= _unknown(use, memory, why)
+        anybodys = _anybodys(working, use, past, policy)
+        pods = frozenset[str]() if isinstance(working, int) else working
+        look = Look(sample, use, work, witness, pods, policy, now)
+        cards[uuid] = _card(past if whole else None, look, since, anybodys)
+        if anybodys:
+            tracks |= _unknown(use, memory, anybodys)
             continue
-        if past is not None and moved_unseen(use, past, policy):
-            tracks |= _unknown(use, memory, "its memory moves faster than processes are listed")
-            continue
-        look = Look(sample, use, work, witness, working, policy, now)
         tracks |= {
             (uid, uuid): _next(memory.tracks.get((uid, uuid)), look, uid, since, whole=whole)
             for uid in use.pods
         }
-    return ActivityMemory(cards, tracks)
+    pods_on_all = pods_watched(observation, memory, cards, tracks, troubles, now)
+    return ActivityMemory(cards, tracks, pods_on_all)
+
+
+def _anybodys(
+    working: frozenset[str] | int, use: CardUse, past: CardTrack | None, policy: ActivityPolicy
+) -> str:
+    """
+    Return what was done on a card by somebody who may be anybody there.
+    """
+    if isinstance(working, int):
+        return f"process {working} works there, and nobody knows whose it is"
+    if past is not None and moved_unseen(use, past, policy):
+        return "its memory moves faster than processes are listed"
+    return ""
+
+
+def _card(past: CardTrack | None, look: Look, hidden: float | None, anybodys: str) -> CardTrack:
+    """
+    Return what is known of a card after an answer; `past` is None where that answer leaves a hole.
+    """
+    work = look.work
+    doubt = anybodys or nameless(work, look.use)
+    clear_since = look.now if past is None or doubt else past.clear_since
+    if past is None:
+        doubt = doubt or _HOLE
+    elif hidden is not None and not doubt:
+        doubt = _HIDDEN
+        if work.until - hidden >= look.policy.hidden_seconds:
+            clear_since = look.now
+    return CardTrack(
+        work.until, used_on(look.use), hidden, work.since, look.working, clear_since, doubt
+    )
 
 
 def _answered(observation: Observation, memory: ActivityMemory) -> Iterator[CardSample]:

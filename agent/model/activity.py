@@ -135,20 +135,54 @@ class Track(NamedTuple):
         """
         Return for how long it has done nothing: 0 while it is busy, None where nobody knows.
         """
-        if self.activity is Activity.UNKNOWN or self.idle_since is None:
-            return None
-        return max(now - self.idle_since, 0.0) if self.activity is Activity.IDLE else 0.0
+        return _idle_seconds(self.activity, self.idle_since, now)
 
 
 class CardTrack(NamedTuple):
     """
     One card: until when it was watched without a hole, what it held then, and since when it is busy
     while nobody is.
+
+    `since` is when the last answer begins, `working` the pods that worked in it. `clear_since` is
+    since when nothing was done there by somebody who might be anybody, and `doubt` what may be.
     """
 
     until: float
     used_bytes: int = 0
     hidden_since: float | None = None
+    since: float = 0.0
+    working: frozenset[str] = frozenset()
+    clear_since: float = 0.0
+    doubt: str = ""
+
+
+class Span(NamedTuple):
+    since: float
+    until: float
+
+
+class PodTrack(NamedTuple):
+    """
+    One pod on all cards of its node together; `idle_since` is as a `Track`'s, the latest of all.
+
+    `held` are the cards where it holds memory. `used` is when it used any card in the last minute,
+    as far back as `known_since`, and `busy_share` how much of that time it was.
+    """
+
+    activity: Activity = Activity.UNKNOWN
+    evidence: Evidence = Evidence.NOT_MEASURABLE
+    why: str = ""
+    idle_since: float | None = None
+    held: frozenset[str] = frozenset()
+    used: tuple[Span, ...] = ()
+    known_since: float | None = None
+    busy_share: float | None = None
+
+    def idle_seconds(self, now: float) -> float | None:
+        """
+        Return for how long it has done nothing: 0 while it is busy, None where nobody knows.
+        """
+        return _idle_seconds(self.activity, self.idle_since, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +193,7 @@ class ActivityMemory:
 
     cards: Mapping[str, CardTrack] = field(default_factory=dict)
     tracks: Mapping[UseKey, Track] = field(default_factory=dict)
+    pods: Mapping[str, PodTrack] = field(default_factory=dict)
 
 
 NO_ACTIVITY: Final = ActivityMemory()
@@ -185,3 +220,9 @@ class IdleCondition(NamedTuple):
     status: IdleStatus
     evidence: Evidence
     message: str
+
+
+def _idle_seconds(activity: Activity, since: float | None, now: float) -> float | None:
+    if activity is Activity.UNKNOWN or since is None:
+        return None
+    return max(now - since, 0.0) if activity is Activity.IDLE else 0.0

@@ -59,7 +59,8 @@ class PodOnNode:
     `static_uid` is the UID a static pod's cgroup carries. No decision looks at `labels`.
 
     `cpu_ignored` are the containers whose use of the CPU is no sign of work. `idle_said` is the
-    status of its condition `gpufence.io/GPUIdle`, as the API server shows it.
+    status of its condition `gpufence.io/GPUIdle`, as the API server shows it. One that `claims`
+    runs, was given something of a GPU, and its namespace wants to know what becomes of that.
 
     `assigned` are the cards it was given, by UUID, as far as somebody says so; `measure` is the
     dialect and the unit its limit was read in.
@@ -86,6 +87,7 @@ class PodOnNode:
     ended: bool = False
     cpu_ignored: frozenset[str] = frozenset()
     idle_said: str = ""
+    claims: bool = False
 
     def limit_on(self, uuid: str) -> int | None:
         """

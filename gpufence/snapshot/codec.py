@@ -15,6 +15,7 @@ from gpufence.fields import (
     MAYBE_BYTES,
     MAYBE_SECONDS,
     SECONDS,
+    SHARE,
     TEXT,
     RowKind,
     list_of,
@@ -28,6 +29,7 @@ from gpufence.snapshot.rows import (
     CardRow,
     NobodyRow,
     OwnerRow,
+    PodActivityRow,
     PodRow,
     ProcessRow,
     Snapshot,
@@ -105,6 +107,17 @@ _ACTIVITY: Final = RowKind(
     ),
 )
 
+_POD_ACTIVITY: Final = RowKind(
+    PodActivityRow,
+    (
+        ("state", TEXT),
+        ("idle_seconds", MAYBE_SECONDS),
+        ("evidence", TEXT),
+        ("why", TEXT),
+        ("busy_share", or_null(SHARE)),
+    ),
+)
+
 _USE: Final = RowKind(
     UseRow,
     (
@@ -132,6 +145,7 @@ _POD: Final = RowKind(
         ("undeclared", TEXT),
         ("terminating", FLAG),
         ("uses", several(_USE)),
+        ("activity", or_null(one(_POD_ACTIVITY))),
     ),
 )
 

@@ -58,6 +58,21 @@ class ActivityRow(NamedTuple):
     why: str = ""
 
 
+class PodActivityRow(NamedTuple):
+    """
+    What a pod does on all cards of its node together, in the words of an `ActivityRow`.
+
+    `busy_share` is how much of the last minute any card was used by it, from 0 to 1; None where
+    nobody knows.
+    """
+
+    state: str
+    idle_seconds: float | None
+    evidence: str
+    why: str = ""
+    busy_share: float | None = None
+
+
 class UseRow(NamedTuple):
     """
     A pod on one card, and the agent's verdict on it in one word of `agent.model.decision.Outcome`.
@@ -79,10 +94,12 @@ class UseRow(NamedTuple):
 
 class PodRow(NamedTuple):
     """
-    A pod that holds GPU memory, or is fenced. `mode` is empty where its namespace is not fenced.
+    A pod that holds GPU memory, is fenced, or was given a GPU where the namespace wants to know
+    whether it is used. `mode` is empty where its namespace is not fenced.
 
     `owner` is `Kind/name` of its controller, or empty. `injected` is False where the webhook never
-    saw the pod. `undeclared` says why it has no limit.
+    saw the pod. `undeclared` says why it has no limit. Without `activity` it neither holds memory
+    nor was given a GPU, does not run, or its agent is an older one.
     """
 
     uid: str
@@ -94,6 +111,7 @@ class PodRow(NamedTuple):
     undeclared: str = ""
     terminating: bool = False
     uses: tuple[UseRow, ...] = ()
+    activity: PodActivityRow | None = None
 
 
 class OwnerRow(NamedTuple):

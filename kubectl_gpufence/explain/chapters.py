@@ -26,7 +26,7 @@ from kubectl_gpufence.table import (
     readable,
     wrapped,
 )
-from kubectl_gpufence.verdicts import verdict
+from kubectl_gpufence.verdicts import activity_sentence, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -123,6 +123,9 @@ def _measured(story: PodStory, display: Display) -> Iterator[str]:
         yield from _use(row, use, snapshot, display)
     if not row.uses:
         yield "  It holds no memory on any card."
+    if row.activity is not None and not is_stale(snapshot):
+        holds = bool(row.uses)
+        yield from _indented([activity_sentence(row.activity, holds=holds)], display)
 
 
 def _why_unmeasured(story: PodStory) -> str:

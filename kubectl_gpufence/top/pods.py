@@ -27,7 +27,7 @@ from kubectl_gpufence.verdicts import verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpufence.snapshot import ActivityRow, CardRow, PodRow, Snapshot, UseRow
+    from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow, PodRow, Snapshot, UseRow
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import NodeAgent, Scene
     from kubectl_gpufence.table import Display
@@ -105,13 +105,13 @@ class PodLine(NamedTuple):
         return None if self.use is None else self.use.used_bytes
 
     @property
-    def activity(self) -> ActivityRow | None:
+    def activity(self) -> ActivityRow | PodActivityRow | None:
         """
         Return what the pod does, as far as a measurement that is not old says so.
         """
-        if self.use is None or self.snapshot is None or is_stale(self.snapshot):
+        if self.row is None or self.snapshot is None or is_stale(self.snapshot):
             return None
-        return self.use.activity
+        return self.row.activity if self.use is None else self.use.activity
 
     @property
     def processes(self) -> int | None:
@@ -216,11 +216,12 @@ def held_on_card(line: PodLine) -> str:
 
 def idle_for(line: PodLine) -> Cell:
     """
-    Return for how long a pod has done nothing on its card, in one unit.
+    Return for how long a pod has done nothing on its card, in one unit; of one without memory, for
+    how long it has not used the GPU it was given.
     """
-    if line.use is None:
-        return Cell(NOT_THERE, Tone.FAINT)
     row = line.activity
+    if line.use is None and row is None:
+        return Cell(NOT_THERE, Tone.FAINT)
     if row is None or row.idle_seconds is None:
         return Cell(UNKNOWN, Tone.FAINT)
     return Cell("busy") if row.state == BUSY else Cell(coarse(row.idle_seconds), Tone.WARN)
@@ -236,7 +237,7 @@ def _of_pod(pod: SeenPod, scene: Scene) -> Iterator[PodLine]:
     for use in row.uses:
         yield PodLine(pod.node, pod, row, use, snapshot)
     if not row.uses:
-        yield PodLine(pod.node, pod, row, state="idle")
+        yield PodLine(pod.node, pod, row, snapshot=snapshot, state="idle")
 
 
 def _state(pod: SeenPod, agent: NodeAgent | None) -> str:

@@ -20,6 +20,8 @@ _FORMS: dict[object, st.SearchStrategy[object]] = {
     float: st.integers(0, 2**40).map(lambda milliseconds: round(milliseconds / 1000, 3)),
 }
 
+_SHARES = st.none() | st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
+
 
 def rows(kind: object) -> st.SearchStrategy[Any]:
     """
@@ -33,7 +35,10 @@ def rows(kind: object) -> st.SearchStrategy[Any]:
     if inner:
         return st.none() | inner[0]
     assert isinstance(kind, type)
-    fields = {name: rows(form) for name, form in get_type_hints(kind).items()}
+    fields = {
+        name: _SHARES if name.endswith("_share") else rows(form)
+        for name, form in get_type_hints(kind).items()
+    }
     return st.builds(kind, **fields)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpufence import names
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from gpufence.snapshot import ActivityRow, NobodyRow, ProcessRow
+from gpufence.snapshot import ActivityRow, NobodyRow, PodActivityRow, ProcessRow
 from kubectl_gpufence.doctor import examine, findings_lines
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import AgentEvent, PodStory
@@ -49,8 +49,10 @@ def holding(used: int = 3500 * MIB) -> NodeAgent:
     """
     Build an agent whose one pod is over its limit.
     """
-    over = use_row(used, outcome="holding", over_seconds=12.0, due_seconds=18.0)
-    return agent(snapshot(pod_row(over)))
+    busy = ActivityRow("busy", 0.0, "Busy")
+    over = use_row(used, outcome="holding", over_seconds=12.0, due_seconds=18.0, activity=busy)
+    row = pod_row(over, activity=PodActivityRow(*busy, busy_share=0.417))
+    return agent(snapshot(row))
 
 
 def typical() -> Scene:
@@ -100,7 +102,9 @@ def odd() -> Scene:
             mode="observe",
         ),
         pod_row(use_row(GIB, outcome="brand new"), uid="later", name="later\x1b[31m"),
-        pod_row(uid="idle", name="idle")._replace(uses=()),
+        pod_row(uid="idle", name="idle")._replace(
+            uses=(), activity=PodActivityRow("idle", 4000.0, "NoKernels", busy_share=0.0)
+        ),
     )
     broken = raw_pod(name="damaged", uid="damaged")
     broken["metadata"]["annotations"][names.PLAN] = '{"v":2}'
@@ -223,6 +227,14 @@ def _crowd() -> list[str]:
     return explained(seen_pod(), agent(said))
 
 
+def _doing(activity: PodActivityRow, *, holds: bool = True) -> list[str]:
+    """
+    Explain a pod that does this.
+    """
+    row = pod_row(activity=activity)
+    return explained(seen_pod(), agent(snapshot(row if holds else row._replace(uses=()))))
+
+
 def reported() -> Scene:
     """
     Build owners on two nodes.
@@ -321,6 +333,13 @@ CASES: dict[str, Callable[[], list[str]]] = {
         seen_pod(gpushare("trainer", 5), namespace={names.MEMORY: "4Gi"})
     ),
     "explain-crowd": _crowd,
+    "explain-idle": lambda: _doing(PodActivityRow("idle", 763.0, "NoKernels", busy_share=0.0)),
+    "explain-untouched": lambda: _doing(
+        PodActivityRow("idle", 4000.0, "NoKernels", busy_share=0.0), holds=False
+    ),
+    "explain-unmeasured": lambda: _doing(
+        PodActivityRow("unknown", None, "NotMeasurable", "MPS is on the card")
+    ),
     "explain-hostile": _hostile,
     "explain-silent": lambda: explained(seen_pod(), agent(None, "it does not answer in time")),
     "explain-unplaced": lambda: unplaced(seen_pod(bound=False, mode=None)),

@@ -13,7 +13,7 @@ from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import occupant
 from tests.support.agent.watching import POLICY, Watched
 
-NAMES = ("a", "b")
+NAMES = ("a", "b", "claims")
 PIDS = {"a": 1, "b": 2}
 STRANGER = 9
 
@@ -54,29 +54,37 @@ The answer does not name those who worked.
 """
 
 
+REST = (Doing.NOTHING, Doing.NOTHING)
+
+
 @dataclass(frozen=True)
 class Interval:
-    doing: tuple[Doing, Doing]
+    doing: tuple[Doing, Doing, Doing]
     wrong: Wrong
     node_works: bool
 
 
 mostly_nothing = st.sampled_from([Doing.NOTHING] * 6 + list(Doing))
+without_memory = st.sampled_from([Doing.NOTHING] * 6 + [Doing.CHILD, Doing.PASSING, Doing.SILENT])
 mostly_well = st.sampled_from([Wrong.NOTHING] * 8 + list(Wrong))
 intervals = st.builds(
-    Interval, st.tuples(mostly_nothing, mostly_nothing), mostly_well, st.booleans()
+    Interval,
+    st.tuples(mostly_nothing, mostly_nothing, without_memory),
+    mostly_well,
+    st.booleans(),
 )
 
 
 class Trace:
     """
-    A card, and what its pods truly did.
+    A card, and what its pods truly did; one of them was given the card and holds nothing at first.
     """
 
     def __init__(self) -> None:
         self.card = Watched()
-        for name in NAMES:
-            self.card.add(name, PIDS[name])
+        for name, pid in PIDS.items():
+            self.card.add(name, pid)
+        self.card.claim("claims")
         self.card.living[STRANGER] = occupant(STRANGER, None, None)
         self.card.holds[STRANGER] = MIB
         self.last_pid = 100
@@ -156,6 +164,40 @@ def test_who_works_is_never_idle(trace: list[Interval]) -> None:
             assert told.active[name] <= track.idle_since
 
 
+@settings(max_examples=400)
+@given(st.lists(intervals, min_size=4, max_size=40))
+def test_who_works_without_memory_is_never_idle_either(trace: list[Interval]) -> None:
+    """
+    A pod on all its cards together is idle only if it did nothing since, also where it was given
+    the card and holds no memory of it.
+    """
+    told = Trace()
+    for interval in trace:
+        told.pass_(interval)
+        for name in NAMES:
+            track = told.card.whole(name) if told.card.has(name) else None
+            if track is None or track.activity is not Activity.IDLE:
+                continue
+
+            assert track.idle_since is not None
+            assert told.active[name] <= track.idle_since
+
+
+@given(st.lists(intervals, min_size=4, max_size=30))
+def test_a_busy_share_is_one_of_a_minute(trace: list[Interval]) -> None:
+    """
+    A share is between none and all of the time, unknown where the pod is, and never remembers more
+    than a minute's answers.
+    """
+    told = Trace()
+    for interval in trace:
+        told.pass_(interval)
+        for track in told.card.memory.pods.values():
+            assert (track.activity is Activity.UNKNOWN) is (track.busy_share is None)
+            assert 0.0 <= (track.busy_share or 0.0) <= 1.0
+            assert 14 > len(track.used)
+
+
 @settings(max_examples=200)
 @given(st.lists(intervals, max_size=10), st.integers(1, 12))
 def test_silent_work_alone_is_never_idle(trace: list[Interval], times: int) -> None:
@@ -166,11 +208,11 @@ def test_silent_work_alone_is_never_idle(trace: list[Interval], times: int) -> N
     for interval in trace:
         told.pass_(interval)
     for _ in range(times):
-        told.pass_(Interval((Doing.SILENT, Doing.NOTHING), Wrong.NOTHING, node_works=False))
+        told.pass_(Interval((Doing.SILENT, *REST), Wrong.NOTHING, node_works=False))
 
         assert Activity.IDLE not in {item.activity for item in told.card.memory.tracks.values()}
     for _ in range(3):
-        told.pass_(Interval((Doing.NOTHING, Doing.NOTHING), Wrong.NOTHING, node_works=False))
+        told.pass_(Interval((Doing.NOTHING, *REST), Wrong.NOTHING, node_works=False))
     idle = [item.idle_seconds(told.card.now) for item in told.card.memory.tracks.values()]
 
     assert times * POLICY.interval_seconds < POLICY.hidden_seconds + 5 or all(
@@ -187,6 +229,7 @@ def test_who_rests_is_idle_soon(trace: list[Interval]) -> None:
     for interval in trace:
         told.pass_(interval)
     for _ in range(4):
-        told.pass_(Interval((Doing.NOTHING, Doing.NOTHING), Wrong.NOTHING, node_works=True))
+        told.pass_(Interval((Doing.NOTHING, *REST), Wrong.NOTHING, node_works=True))
 
     assert {Activity.IDLE} == {item.activity for item in told.card.memory.tracks.values()}
+    assert {Activity.IDLE} == {item.activity for item in told.card.memory.pods.values()}

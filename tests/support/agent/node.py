@@ -165,10 +165,16 @@ class Node:
         """
         Start a pod of one process.
         """
-        others = [item for item in self.api.known.by_uid.values() if item.uid != pod.uid]
-        self.api.known = pods_on_node([*others, pod])
+        self.claim(pod)
         self.processes.living[pid] = process_of(pod, pid)
         self.cards.held.setdefault(card, {})[pid] = used
+
+    def claim(self, pod: PodOnNode) -> None:
+        """
+        Start a pod without a process on a card.
+        """
+        others = [item for item in self.api.known.by_uid.values() if item.uid != pod.uid]
+        self.api.known = pods_on_node([*others, pod])
 
     def tick(self, times: int = 1, seconds: float = 1.0) -> None:
         """

@@ -14,6 +14,7 @@ from agent.model.activity import (
     ActivityMemory,
     ActivityPolicy,
     CpuTime,
+    PodTrack,
     Track,
     Witness,
 )
@@ -64,6 +65,15 @@ class Watched:
         self.index = pods_on_node(self.pods.values())
         self.start(name, pid)
         self.holds[pid] = used
+        return made
+
+    def claim(self, name: str, **more: Any) -> PodOnNode:
+        """
+        Start a pod that was given a GPU and has no process on a card.
+        """
+        made = pod(name, claims=True, **more)
+        self.pods[name] = made
+        self.index = pods_on_node(self.pods.values())
         return made
 
     def start(self, name: str, pid: int) -> None:
@@ -134,6 +144,18 @@ class Watched:
 
     def track(self, name: str) -> Track:
         return self.memory.tracks[self.pods[name].uid, UUID]
+
+    def has(self, name: str) -> bool:
+        """
+        Return whether anything is remembered of a pod.
+        """
+        return self.pods[name].uid in self.memory.pods
+
+    def whole(self, name: str) -> PodTrack:
+        """
+        Return what a pod does on all cards together.
+        """
+        return self.memory.pods[self.pods[name].uid]
 
     def state(self, name: str) -> tuple[str, str]:
         """

@@ -344,3 +344,33 @@ def test_what_a_pod_says_of_itself(status: str) -> None:
 
     assert status == read(changed("status", conditions=conditions)).idle_said
     assert "" == read(changed("status", conditions=conditions[:1])).idle_said
+
+
+@pytest.mark.parametrize(
+    ("labels", "phase", "expected"),
+    [
+        ({names.MODE: "observe"}, "Running", True),
+        ({names.IDLE: "warn"}, "Running", True),
+        ({}, "Running", False),
+        ({names.MODE: "observe"}, "Pending", False),
+        ({names.MODE: "observe"}, "Succeeded", False),
+    ],
+)
+def test_a_claim_is_one_of_a_pod_that_runs(
+    labels: dict[str, str], phase: str, *, expected: bool
+) -> None:
+    """
+    A pod that was given a GPU claims it while it runs, where its namespace wants to know.
+    """
+    assert expected is read(changed("status", phase=phase), labels=labels).claims
+
+
+def test_an_annotation_claims_too() -> None:
+    """
+    What KAI's pods ask for in an annotation is a claim, and a pod that asks for nothing has none.
+    """
+    plain = raw_pod({"name": "main"}) | {"status": {"phase": "Running"}}
+    asking = raw_pod({"name": "main"}, annotations={names.KAI_FRACTION: "0.5"})
+
+    assert not read(plain).claims
+    assert read(asking | {"status": {"phase": "Running"}}).claims

@@ -13,6 +13,7 @@ from gpufence.snapshot import (
     CardRow,
     NobodyRow,
     OwnerRow,
+    PodActivityRow,
     PodRow,
     ProcessRow,
     Snapshot,
@@ -41,6 +42,7 @@ SNAPSHOT = Snapshot(
             name="trainer-0",
             mode="evict",
             owner="Job/trainer",
+            activity=PodActivityRow("busy", 0.0, "Busy", busy_share=0.4167),
             uses=(
                 UseRow(
                     card="GPU-0",
@@ -170,6 +172,20 @@ def test_a_broken_field_is_named(row: str, change: dict[str, object], field: str
         read_snapshot(json.dumps(said))
 
     assert field == caught.value.problem.field
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, True, "half"])
+def test_a_share_is_between_nothing_and_all(share: object) -> None:
+    """
+    A share of the time that cannot be is refused by its name.
+    """
+    said = written()
+    said["pods"][0]["activity"]["busy_share"] = share
+
+    with pytest.raises(InvalidError) as caught:
+        read_snapshot(json.dumps(said))
+
+    assert "snapshot.pods[0].activity.busy_share" == caught.value.problem.field
 
 
 def test_a_broken_process_is_named_to_its_row() -> None:

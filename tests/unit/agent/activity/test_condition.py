@@ -13,7 +13,7 @@ from agent.model.activity import (
     ActivityPolicy,
     Evidence,
     IdleCondition,
-    Track,
+    PodTrack,
 )
 from agent.model.pod import pods_on_node
 from tests.support.agent.builders import pod
@@ -21,9 +21,10 @@ from tests.support.agent.builders import pod
 POLICY = ActivityPolicy()
 UID = "uid-a"
 NOW = 1000.0
-IDLE = Track(Activity.IDLE, Evidence.NOTHING, idle_since=NOW - 60.0)
-BUSY = Track(Activity.BUSY, Evidence.KERNELS, idle_since=NOW)
-UNKNOWN = Track(why="the driver cannot tell")
+CARD = frozenset({"GPU-0"})
+IDLE = PodTrack(Activity.IDLE, Evidence.NOTHING, idle_since=NOW - 60.0, held=CARD)
+BUSY = PodTrack(Activity.BUSY, Evidence.KERNELS, idle_since=NOW, held=CARD)
+UNKNOWN = PodTrack(why="the driver cannot tell", held=CARD)
 
 
 class Pods:
@@ -38,38 +39,40 @@ class Pods:
     def show(self, status: str) -> None:
         self.pod = replace(self.pod, idle_said=status)
 
-    def told(self, *tracks: Track, now: float = NOW) -> list[IdleCondition]:
-        memory = ActivityMemory(
-            tracks={(UID, f"GPU-{index}"): track for index, track in enumerate(tracks)}
-        )
+    def told(self, track: PodTrack | None = None, now: float = NOW) -> list[IdleCondition]:
+        memory = ActivityMemory(pods={} if track is None else {UID: track})
         changes, self.said = conditions(pods_on_node([self.pod]), memory, self.said, POLICY, now)
         return changes
 
-    def says(self, *tracks: Track, now: float = NOW) -> list[tuple[str, str]]:
-        return [(str(i.status), str(i.evidence)) for i in self.told(*tracks, now=now)]
+    def says(self, track: PodTrack | None = None, now: float = NOW) -> list[tuple[str, str]]:
+        return [(str(i.status), str(i.evidence)) for i in self.told(track, now=now)]
 
 
 @pytest.mark.parametrize(
-    ("tracks", "expected"),
+    ("track", "expected"),
     [
-        ([BUSY], ("False", "Busy")),
-        ([BUSY._replace(evidence=Evidence.CPU)], ("False", "CPUBusy")),
-        ([BUSY._replace(evidence=Evidence.LOADING)], ("False", "Loading")),
-        ([IDLE], ("True", "NoKernels")),
-        ([UNKNOWN], ("Unknown", "NotMeasurable")),
-        ([IDLE, BUSY], ("False", "Busy")),
-        ([IDLE, UNKNOWN], ("Unknown", "NotMeasurable")),
-        ([UNKNOWN, BUSY], ("False", "Busy")),
-        ([IDLE, IDLE._replace(idle_since=NOW - 999)], ("True", "NoKernels")),
+        (BUSY, ("False", "Busy")),
+        (BUSY._replace(evidence=Evidence.CPU), ("False", "CPUBusy")),
+        (BUSY._replace(evidence=Evidence.LOADING), ("False", "Loading")),
+        (IDLE, ("True", "NoKernels")),
+        (UNKNOWN, ("Unknown", "NotMeasurable")),
     ],
 )
-def test_a_pod_says_what_it_does_on_all_its_cards(
-    tracks: list[Track], expected: tuple[str, str]
-) -> None:
+def test_a_pod_says_what_it_does(track: PodTrack, expected: tuple[str, str]) -> None:
     """
-    Busy anywhere is busy, unknown anywhere else is unknown, and idle is idle everywhere.
+    What is known of a pod is the status of its condition, and the evidence its reason.
     """
-    assert [expected] == Pods().says(*tracks)
+    assert [expected] == Pods().says(track)
+
+
+@pytest.mark.parametrize(("held", "begins"), [(CARD, "no kernels"), ((), "it was given a GPU")])
+def test_an_idle_pod_says_of_what_it_does_nothing(held: frozenset[str], begins: str) -> None:
+    """
+    One that holds memory does no work, one that holds none has only claimed its GPU.
+    """
+    (change,) = Pods().told(IDLE._replace(held=frozenset(held)))
+
+    assert change.message.startswith(begins)
 
 
 def test_the_condition_names_the_very_pod() -> None:
@@ -112,16 +115,16 @@ def test_a_new_agent_has_to_watch_for_a_minute_itself() -> None:
     assert [("Unknown", "NotMeasurable")] == Pods("True").says(young)
 
 
-def test_who_holds_nothing_any_more_is_not_known_to_be_idle() -> None:
+def test_who_holds_nothing_and_claims_nothing_is_not_known_to_be_idle() -> None:
     """
-    A pod that has left its cards takes its word back.
+    A pod that has left its cards, and was given none, takes its word back.
     """
     assert [("Unknown", "NotMeasurable")] == Pods("True").says()
 
 
 def test_who_never_said_anything_and_holds_nothing_says_nothing() -> None:
     """
-    Pods without GPU memory get no condition.
+    Pods without GPU memory that were given no GPU get no condition.
     """
     assert [] == Pods().says()
 

@@ -364,7 +364,9 @@ def test_who_leaves_is_forgotten(card: Watched) -> None:
     card.pass_()
 
     assert [("uid-b", UUID)] == list(card.memory.tracks)
-    assert {UUID: CardTrack(card.now, GIB)} == card.memory.cards
+    assert {
+        UUID: CardTrack(card.now, GIB, None, card.now - 5, clear_since=1005)
+    } == card.memory.cards
 
 
 def test_a_neighbour_of_the_agent_is_told_by_its_container(card: Watched) -> None:

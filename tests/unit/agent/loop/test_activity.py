@@ -6,7 +6,7 @@ from agent.metrics import page
 from agent.model.activity import Activity
 from agent.snapshot_view import snapshot_of
 from gpufence.quantity import GIB
-from gpufence.snapshot import ActivityRow
+from gpufence.snapshot import ActivityRow, PodActivityRow
 from tests.support.agent.builders import pod
 from tests.support.agent.node import Node
 from tests.support.agent.scene import ABOUT
@@ -32,6 +32,12 @@ def rows(node: Node, later: float = 0.0) -> dict[str, ActivityRow | None]:
     return {item.name: use.activity for item in snapshot.pods for use in item.uses}
 
 
+def whole(node: Node, later: float = 0.0) -> dict[str, PodActivityRow | None]:
+    state = node.loop.state
+    snapshot = snapshot_of(state, ABOUT, state.at + later, "2026-01-02T03:05:06Z")
+    return {item.name: item.activity for item in snapshot.pods}
+
+
 def test_the_snapshot_tells_who_is_idle() -> None:
     """
     A pod that works has been idle for no time, one that waits since the first look at it.
@@ -49,6 +55,21 @@ def test_a_look_that_is_too_old_tells_nothing() -> None:
     known = rows(node_at_work(), later=ABOUT.gap_seconds + 1)
 
     assert {"unknown"} == {row.state for row in known.values() if row}
+
+
+def test_the_snapshot_tells_of_each_pod_as_a_whole() -> None:
+    """
+    A pod's row says what it does on all cards together, and which part of the last minute.
+    """
+    node = node_at_work()
+    node.claim(pod("claims", claims=True))
+    node.tick(3)
+    known = whole(node)
+
+    assert PodActivityRow("busy", 0.0, "Busy", "", 1.0) == known["works"]
+    assert PodActivityRow("idle", TICKS + 2.0, "NoKernels", "", 0.0) == known["waits"]
+    assert PodActivityRow("idle", 2.0, "NoKernels", "", 0.0) == known["claims"]
+    assert {"unknown"} == {row.state for row in whole(node, later=5).values() if row}
 
 
 def test_metrics_tell_who_is_idle() -> None:

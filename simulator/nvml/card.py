@@ -75,6 +75,17 @@ class SimulatedCard:
         self._layout.extra = amount
 
     @property
+    def accounting(self) -> bool:
+        """
+        Tell whether processes that begin are accounted, as root may have wanted.
+        """
+        return bool(self._layout.accounting)
+
+    @accounting.setter
+    def accounting(self, on: bool) -> None:
+        self._layout.accounting = int(on)
+
+    @property
     def mig(self) -> bool:
         return self._layout.mig_mode == 1
 
@@ -118,5 +129,6 @@ class SimulatedCard:
 
     def _set_mode(self, *, on: bool, reuse_handles: bool) -> None:
         self._layout.mig_mode = int(on)
+        self._layout.accounting = 0
         self._layout.mig_reuse = int(reuse_handles)
         self._layout.mig_generation += 1

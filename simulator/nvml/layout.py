@@ -12,13 +12,14 @@ from enum import IntEnum, IntFlag
 from typing import Annotated, TypeAlias, TypeVar, get_type_hints
 
 MAGIC = int.from_bytes(b"gpufence", "little")
-VERSION = 3
+VERSION = 4
 
 MAX_CARDS = 16
 MAX_INSTANCES = 7
 MAX_RECORDS = 1024
 MAX_LEVELS = 8
 MAX_FAULTS = 64
+MAX_ACCOUNTS = 128
 MAX_FUNCTIONS = 128
 TEXT_SIZE = 96
 SHORT_TEXT_SIZE = 32
@@ -120,7 +121,7 @@ class CardLayout(Structure):
     mig_mode: Number
     mig_generation: Number
     mig_reuse: Number
-    unused: Number
+    accounting: Number
     instances: Annotated[Array[InstanceLayout], InstanceLayout * MAX_INSTANCES]
     uuid: Text
     name: Text
@@ -143,6 +144,8 @@ class RecordLayout(Structure):
     managed: Large
     started: Large
     name_space: Large
+    peak: Large
+    since: Large
     status: Number
     kind: Number
     pid: Number
@@ -150,8 +153,18 @@ class RecordLayout(Structure):
     instance: Signed
     lists: Number
     level_count: Number
-    unused: Number
+    accounted: Number
     levels: Annotated[Array[LevelLayout], LevelLayout * MAX_LEVELS]
+
+
+@laid_out
+class AccountLayout(Structure):
+    peak: Large
+    since: Large
+    started: Large
+    name_space: Large
+    pid: Number
+    card: Signed
 
 
 @laid_out
@@ -182,4 +195,6 @@ class StateLayout(Structure):
     calls: Annotated[Array[c_uint64], c_uint64 * MAX_FUNCTIONS]
     cards: Annotated[Array[CardLayout], CardLayout * MAX_CARDS]
     faults: Annotated[Array[FaultLayout], FaultLayout * MAX_FAULTS]
+    account_count: Large
+    accounts: Annotated[Array[AccountLayout], AccountLayout * MAX_ACCOUNTS]
     records: Annotated[Array[RecordLayout], RecordLayout * MAX_RECORDS]

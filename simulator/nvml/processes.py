@@ -99,6 +99,7 @@ class Holding:
             self._processes.check_room(self.place, grown)
             record.memory = memory
             record.managed = managed
+            record.peak = max(record.peak, memory)
 
     def grow(self, delta: int) -> None:
         self.resize(self.memory + delta)
@@ -109,7 +110,7 @@ class Holding:
         """
         record = self._record
         level = record.levels[record.level_count % layout.MAX_LEVELS]
-        level.since = time.time_ns() // 1000
+        level.since = _microseconds()
         level.sm, level.bandwidth = sm, bandwidth
         level.encoder, level.decoder = encoder, decoder
         record.level_count += 1
@@ -188,6 +189,7 @@ class ProcessLedger:
 
     def release(self, slot: int) -> None:
         with self.locks.allocation():
+            self._keep_account(self.record(slot))
             self.record(slot).status = FREE
             self.locks.drop(slot)
 
@@ -199,7 +201,9 @@ class ProcessLedger:
             slot = self._free_slot(kind)
             record = self.record(slot)
             record.sequence |= 1
-            record.memory, record.managed = memory, 0
+            record.memory, record.managed, record.peak = memory, 0, memory
+            record.since = _microseconds()
+            record.accounted = self._file.layout.cards[place.card].accounting
             record.pid = identity.pid
             record.started, record.name_space = identity.started, identity.name_space
             record.card, record.instance = place.card, place.instance
@@ -215,12 +219,27 @@ class ProcessLedger:
             record = self.record(slot)
             if slot < state.record_count and self._pid(slot, record) is not None:
                 continue
+            self._keep_account(record)
             record.status = FREE
             if kind is Liveness.HELD and not self.locks.take(slot):
                 continue
             state.record_count = max(state.record_count, slot + 1)
             return slot
         raise TableFullError("processes", layout.MAX_RECORDS)
+
+    def _keep_account(self, record: layout.RecordLayout) -> None:
+        """
+        Keep what is known of an accounted process; drivers do so for a while after its end.
+        """
+        if record.status != USED or not record.accounted:
+            return
+        state = self._file.layout
+        account = state.accounts[state.account_count % layout.MAX_ACCOUNTS]
+        account.peak, account.since = record.peak, record.since
+        account.started, account.name_space = record.started, record.name_space
+        account.pid, account.card = record.pid, record.card
+        state.account_count += 1
+        record.accounted = 0
 
     def _pid(self, slot: int, record: layout.RecordLayout) -> int | None:
         """
@@ -238,6 +257,10 @@ class ProcessLedger:
         if pid is None and record.pid == os.getpid() and ProcessIdentity.own() == _identity(record):
             return record.pid  # the kernel shows nobody the locks of its own process
         return pid
+
+
+def _microseconds() -> int:
+    return time.time_ns() // 1000
 
 
 def _identity(record: layout.RecordLayout) -> ProcessIdentity:

@@ -46,6 +46,12 @@
     X(nvmlDeviceGetProcessUtilization)            \
     X(nvmlDeviceGetEncoderUtilization)            \
     X(nvmlDeviceGetDecoderUtilization)            \
+    X(nvmlDeviceGetAccountingMode)                \
+    X(nvmlDeviceSetAccountingMode)                \
+    X(nvmlDeviceGetAccountingStats)               \
+    X(nvmlDeviceGetAccountingPids)                \
+    X(nvmlDeviceGetAccountingBufferSize)          \
+    X(nvmlDeviceClearAccountingPids)              \
     X(nvmlDeviceGetMigMode)                       \
     X(nvmlDeviceGetMaxMigDeviceCount)             \
     X(nvmlDeviceGetMigDeviceHandleByIndex)        \

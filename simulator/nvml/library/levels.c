@@ -1,7 +1,4 @@
 /* What a process did lately, in samples of one period each, as drivers keep them. */
-#define _GNU_SOURCE
-#include <time.h>
-
 #include "library.h"
 
 static const struct level NO_LEVEL = {0};
@@ -19,10 +16,7 @@ struct level level_of(const struct record *record)
 /* The end of the last period that is over. */
 uint64_t sample_time(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t microseconds = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    return microseconds / SAMPLE_MICROSECONDS * SAMPLE_MICROSECONDS;
+    return now_microseconds() / SAMPLE_MICROSECONDS * SAMPLE_MICROSECONDS;
 }
 
 static bool is_busy(const struct level *level)

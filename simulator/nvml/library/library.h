@@ -77,6 +77,7 @@ int give_text(const struct call *call, const char *text, char *target, unsigned 
 /* records.c; simulator/cuda is built with it and statefile.c, too */
 uint64_t own_namespace(void);
 uint64_t own_start(void);
+uint64_t now_microseconds(void);
 enum presence { GONE, HERE, ELSEWHERE };
 struct seen {
     struct record record;
@@ -86,6 +87,7 @@ struct seen {
 bool look(const struct call *call, uint32_t slot, struct seen *seen);
 bool concerns(const struct call *call, const struct record *record);
 uint64_t used_by_processes(const struct call *call);
+void keep_account(struct state *state, struct record *record);
 
 /* levels.c */
 #define SAMPLE_MICROSECONDS UINT64_C(100000)

@@ -57,6 +57,12 @@ struct utilization {
     uint32_t gpu, memory;
 };
 
+struct accounting_stats {
+    uint32_t gpu, bandwidth;
+    uint64_t most_memory, milliseconds, since;
+    uint32_t running, reserved[5];
+};
+
 struct gpm_support {
     uint32_t version, supported;
 };

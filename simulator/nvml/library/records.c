@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "library.h"
@@ -18,6 +19,13 @@ uint64_t own_namespace(void)
     if (known == 0 && stat("/proc/self/ns/pid", &status) == 0)
         known = status.st_ino;
     return known;
+}
+
+uint64_t now_microseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 /* Copy a record while others may write it; an unfinished or free one is not there. */
@@ -120,6 +128,23 @@ bool concerns(const struct call *call, const struct record *record)
     if (record->card != call->slot)
         return false;
     return call->instance == NO_INSTANCE || record->instance == call->instance;
+}
+
+/* Call it under the allocation lock, before a record of an ended process is used again. */
+void keep_account(struct state *state, struct record *record)
+{
+    if (record->status != RECORD_USED || !record->accounted)
+        return;
+    state->accounts[state->account_count % MAX_ACCOUNTS] = (struct account){
+        .peak = record->peak,
+        .since = record->since,
+        .started = record->started,
+        .name_space = record->name_space,
+        .pid = record->pid,
+        .card = record->card,
+    };
+    state->account_count++;
+    record->accounted = 0;
 }
 
 uint64_t used_by_processes(const struct call *call)

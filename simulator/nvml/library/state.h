@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 #define STATE_MAGIC UINT64_C(0x65636e6566757067) /* "gpufence" */
-#define STATE_VERSION 3
+#define STATE_VERSION 4
 
 #define MAX_CARDS 16
 #define MAX_INSTANCES 7
 #define MAX_RECORDS 1024
 #define MAX_LEVELS 8
 #define MAX_FAULTS 64
+#define MAX_ACCOUNTS 128
 #define MAX_FUNCTIONS 128
 #define TEXT_SIZE 96
 #define SHORT_TEXT_SIZE 32
@@ -86,7 +87,7 @@ struct card {
     uint32_t mig_mode; /* NOT_SUPPORTED_VALUE: the card has none */
     uint32_t mig_generation; /* raised with every change of the instances */
     uint32_t mig_reuse;      /* 1: handles from before a change are taken for the new instances */
-    uint32_t unused;
+    uint32_t accounting;     /* 1: processes that begin from now on are accounted */
     struct instance instances[MAX_INSTANCES];
     char uuid[TEXT_SIZE];
     char name[TEXT_SIZE];
@@ -108,6 +109,8 @@ struct record {
     uint64_t managed; /* UVM: used on the device, attributed to nobody */
     uint64_t started; /* field 22 of /proc/PID/stat */
     uint64_t name_space;
+    uint64_t peak;  /* the most memory it ever held */
+    uint64_t since; /* microseconds since 1970 */
     uint32_t status;
     uint32_t kind;
     uint32_t pid; /* as its writer sees it */
@@ -115,8 +118,18 @@ struct record {
     int32_t instance;
     uint32_t lists;
     uint32_t level_count; /* all there ever were; the newest are kept, in a ring */
-    uint32_t unused;
+    uint32_t accounted;
     struct level levels[MAX_LEVELS];
+};
+
+/* An accounted process that has ended, or let go of all it held. */
+struct account {
+    uint64_t peak;
+    uint64_t since;
+    uint64_t started;
+    uint64_t name_space;
+    uint32_t pid;
+    int32_t card;
 };
 
 struct fault {
@@ -145,6 +158,8 @@ struct state {
     _Atomic uint64_t calls[MAX_FUNCTIONS];
     struct card cards[MAX_CARDS];
     struct fault faults[MAX_FAULTS];
+    uint64_t account_count; /* all there ever were; the newest are kept, in a ring */
+    struct account accounts[MAX_ACCOUNTS];
     struct record records[MAX_RECORDS];
 };
 

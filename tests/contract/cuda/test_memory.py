@@ -7,6 +7,7 @@ from collections.abc import Callable
 from simulator.nvml.state import State
 from tests.contract.cuda.conftest import Watched
 from tests.support.cuda_client import CudaProgram
+from tests.support.nvml_client import Client
 
 CONTEXT = 300
 USABLE = 40960 - 625
@@ -44,6 +45,21 @@ def test_allocated_memory_is_shown(program: CudaProgram, nvml: Watched) -> None:
 
     assert {program.process.pid: CONTEXT + 1000} == during
     assert {program.process.pid: CONTEXT} == nvml.pids()
+
+
+def test_accounting_knows_the_most(machine: State, start: Start, looker: Client) -> None:
+    """
+    The most that a program ever held stays known to the driver's accounting, also after its end.
+    """
+    machine.cards[0].accounting = True
+    program = start()
+    program("held = take(1000 * MIB)")
+    program("freed = give(held[1])")
+    question = f"nvmlDeviceGetAccountingStats(card(0), {program.process.pid}).maxMemoryUsage >> 20"
+    during = looker(question)
+    program.close()
+
+    assert CONTEXT + 1000 == during == looker(question)
 
 
 def test_what_does_not_fit_is_refused(program: CudaProgram, nvml: Watched) -> None:

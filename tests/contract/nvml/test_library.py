@@ -18,6 +18,7 @@ STRUCTURES = {
     "instance": layout.InstanceLayout,
     "card": layout.CardLayout,
     "record": layout.RecordLayout,
+    "account": layout.AccountLayout,
     "fault": layout.FaultLayout,
     "state": layout.StateLayout,
 }

@@ -97,7 +97,9 @@ static bool is_taken(uint32_t slot)
 static void write_record(struct record *record, const struct device *device)
 {
     record->sequence |= 1;
-    record->memory = record->managed = 0;
+    record->memory = record->managed = record->peak = 0;
+    record->since = now_microseconds();
+    record->accounted = mapping.state->cards[device->slot].accounting;
     record->pid = (uint32_t)getpid();
     record->started = own_start();
     record->name_space = own_namespace();
@@ -117,6 +119,7 @@ static struct record *own_record(struct device *device)
     for (uint32_t slot = 0; device->record < 0 && slot < MAX_RECORDS; slot++) {
         if (slot < state->record_count && is_taken(slot))
             continue;
+        keep_account(state, &state->records[slot]);
         state->records[slot].status = RECORD_FREE;
         if (lock_byte(F_SETLK, F_WRLCK, RECORD_LOCKS + slot) != 0)
             continue;
@@ -133,6 +136,7 @@ static void leave_if_empty(struct device *device)
     struct record *record = &mapping.state->records[device->record];
     if (record->memory + record->managed > 0)
         return;
+    keep_account(mapping.state, record);
     record->status = RECORD_FREE;
     lock_byte(F_SETLK, F_UNLCK, RECORD_LOCKS + device->record);
     device->record = -1;
@@ -144,8 +148,11 @@ bool ledger_take(struct device *device, uint64_t bytes)
     begin_allocation();
     bool fits = bytes <= free_on(device);
     struct record *record = fits ? own_record(device) : NULL;
-    if (record != NULL)
+    if (record != NULL) {
         record->memory += bytes;
+        if (record->memory > record->peak)
+            record->peak = record->memory;
+    }
     end_allocation();
     return record != NULL;
 }

@@ -59,6 +59,7 @@ class PodOptions(NamedTuple):
     python_hook: HookCarrier = HookCarrier.NONE
     args: bool = False
     growth: bool = False
+    oom_message: bool = False
     inject: bool = True
     framework: str = ""
     framework_of: Mapping[str, str] = MappingProxyType({})
@@ -133,8 +134,7 @@ def _bounded(notes: list[Problem]) -> tuple[Problem, ...]:
     if len(notes) <= _MOST_NOTES:
         return tuple(notes)
     more = f"and {len(notes) - _MOST_NOTES} more keys do nothing on a pod"
-    last = notes[_MOST_NOTES]
-    return (*notes[:_MOST_NOTES], last._replace(reason=more))
+    return (*notes[:_MOST_NOTES], notes[_MOST_NOTES]._replace(reason=more))
 
 
 def read_namespace_options(annotations: Mapping[str, str]) -> NamespaceOptions:
@@ -272,9 +272,8 @@ def _all_evidence(text: str, field: str) -> bool | None:
 def _choice(text: str, field: str, choices: tuple[str, ...]) -> str:
     if text in choices:
         return text
-    raise InvalidError(
-        Problem(field, text, "is not a choice", f"write one of {', '.join(choices)}")
-    )
+    remedy = f"write one of {', '.join(choices)}"
+    raise InvalidError(Problem(field, text, "is not a choice", remedy))
 
 
 class _Option(NamedTuple):
@@ -290,6 +289,7 @@ _POD_OPTIONS = (
     _Option(names.PYTHON_HOOK, "python_hook", _carrier),
     _Option(names.ARGS, "args", _enabled),
     _Option(names.GROWTH, "growth", _enabled),
+    _Option(names.OOM_MESSAGE, "oom_message", _enabled),
     _Option(names.INJECT, "inject", _not_disabled),
     _Option(names.FRAMEWORK, "framework", _framework),
     _Option(names.IDLE_EVIDENCE, "cpu_counts", _all_evidence),

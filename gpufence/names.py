@@ -36,6 +36,7 @@ HEADROOM: Final = "gpufence.io/headroom"  # how much of the limit the framework 
 PYTHON_HOOK: Final = "gpufence.io/python-hook"  # mount the start-up hook for TensorFlow, old torch
 ARGS: Final = "gpufence.io/args"  # lower or append the server's own memory flag
 GROWTH: Final = "gpufence.io/growth"  # in observe: grow on demand, so that the need can be measured
+OOM_MESSAGE: Final = "gpufence.io/oom-message"  # containers end with their last lines as a message
 INJECT: Final = (
     "gpufence.io/inject"  # "disabled" leaves containers alone, still measured and fenced
 )
@@ -121,6 +122,7 @@ USER_KEYS: Final = (
     PYTHON_HOOK,
     ARGS,
     GROWTH,
+    OOM_MESSAGE,
     INJECT,
     FRAMEWORK,
     IDLE_EVIDENCE,

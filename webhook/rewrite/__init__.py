@@ -32,7 +32,7 @@ from webhook.rewrite.annotations import (
 from webhook.rewrite.containers import only_requested
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import PodLimits, known_node, read_inputs
-from webhook.rewrite.patch import change_container, schedule
+from webhook.rewrite.patch import change_container, keep_last_lines, schedule
 from webhook.rewrite.python_hook import HookMount, hook_texts, mount_hook
 
 if TYPE_CHECKING:
@@ -243,6 +243,8 @@ def _changed(
         change_container(patch, item.container, item.injection)
         if isinstance(item.hook, HookMount):
             mount_hook(patch, item.container, item.hook.carrier)
+        if inputs.options.oom_message and inputs.options.inject:
+            keep_last_lines(patch, item.container)
     if inputs.mode is not Mode.OBSERVE:
         schedule(patch, policy, inputs)
     return patch

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from webhook.rewrite.inputs import PlanInputs
 
 _UNCHOSEN = (None, "", names.DEFAULT_SCHEDULER)
+_UNSAID = {
+    "terminationMessagePolicy": (None, "", "File"),
+    "terminationMessagePath": (None, "", "/dev/termination-log"),
+}
+"""How the API server fills in what nobody has said."""
 
 
 def change_container(patch: Patch, container: GpuContainer, injection: Injection) -> None:
@@ -50,6 +55,15 @@ def change_container(patch: Patch, container: GpuContainer, injection: Injection
     # From the back, so that places before stay where they are.
     for edit in sorted(injection.edits, key=_place_of, reverse=True):
         _edit(patch, container.path, edit)
+
+
+def keep_last_lines(patch: Patch, container: GpuContainer) -> None:
+    """
+    Let the last lines of a container that fails be its message, unless it has said what shall be:
+    frameworks that run out of memory say so there.
+    """
+    if all(container.manifest.get(key) in values for key, values in _UNSAID.items()):
+        patch.update(container.path, {"terminationMessagePolicy": "FallbackToLogsOnError"})
 
 
 def schedule(patch: Patch, policy: WebhookPolicy, inputs: PlanInputs) -> None:

@@ -84,10 +84,11 @@ def test_unknown_fields_survive(case: Case) -> None:
 @given(cases(Mode.OBSERVE))
 def test_observe_shows_containers_nothing(case: Case) -> None:
     """
-    In observe the spec stays as it is, unless growth is asked for or a slot is forged.
+    In observe the spec stays as it is, unless growth, a message or a forged slot is in it.
     """
     said = case.rewrite()
-    asked = case.pod["metadata"].get("annotations", {}).get(names.GROWTH)
+    said_by_pod = case.pod["metadata"].get("annotations", {})
+    asked = {names.GROWTH, names.OOM_MESSAGE} & {*said_by_pod, *case.namespace}
     forged = names.ENV_PREFIX in json.dumps(case.pod["spec"])
     if isinstance(said, Rewrite) and not asked and not forged:
         assert case.pod["spec"] == applied(case.pod, said)["spec"]
@@ -234,7 +235,8 @@ def _foreign(pod: dict[str, Any]) -> dict[str, Any]:
             for entry in item.get("env", [])
             if entry["name"] not in SETTABLE | {names.PYTHON_PATH}
         ]
-        item.pop("volumeMounts", None)
+        for field in ("volumeMounts", "terminationMessagePolicy"):
+            item.pop(field, None)
         item["args"] = [text for text in item.get("args", []) if names.ENV_SERVER not in text]
     rest["kept"] = {key: text for key, text in kept.items() if key == "team/owner"}
     return rest

@@ -39,6 +39,7 @@ def test_every_wish_is_read() -> None:
             names.PYTHON_HOOK: "enabled",
             names.ARGS: "enabled",
             names.GROWTH: "enabled",
+            names.OOM_MESSAGE: "enabled",
             names.INJECT: "disabled",
             names.FRAMEWORK: "vllm",
         },
@@ -54,6 +55,7 @@ def test_every_wish_is_read() -> None:
             python_hook=HookCarrier.SITE,
             args=True,
             growth=True,
+            oom_message=True,
             inject=False,
             framework="vllm",
         )

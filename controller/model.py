@@ -77,7 +77,8 @@ class OwnerState(NamedTuple):
     `replicas` is what its spec wants; None where nobody knows. `uid` and `version` are the
     preconditions of an act. `rung` is the lower of the namespace's label and the kill switch; None
     where the namespace says nothing. `template` is one more replica as the owner would make it,
-    on no node yet; None where nobody knows.
+    on no node yet; None where nobody knows. `budget` is how many of its pods may go at once by the
+    PodDisruptionBudgets that cover them (the least `disruptionsAllowed`); None: none does.
     """
 
     key: OwnerKey
@@ -91,6 +92,7 @@ class OwnerState(NamedTuple):
     rung: IdleRung | None = None
     note: ReleaseNote | None = None
     template: PodState | None = None
+    budget: int | None = None
 
 
 class NodeRoom(NamedTuple):
@@ -178,14 +180,27 @@ class Act(NamedTuple):
     version: str = ""
 
 
+class Refusal(NamedTuple):
+    """
+    When the last look spoke against a release, and why.
+    """
+
+    at: float
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseMemory:
     """
     What the leader remembers from pass to pass; a new leader begins without, and announces anew.
+
+    `released` and `refused` are what became of acts, which the shell says by `released` and
+    `refused` of `controller.decide`.
     """
 
     announced: Announcements = field(default_factory=dict)
-    released_at: tuple[float, ...] = ()  # of the last minute, for the rate
+    released: Mapping[OwnerKey, float] = field(default_factory=dict)  # when, for the rate
+    refused: Mapping[OwnerKey, Refusal] = field(default_factory=dict)
     suspended_until: float = 0.0
     last_said: Mapping[str, bool] = field(default_factory=dict)  # by pod UID: was it idle
     turned_idle: Mapping[str, float] = field(default_factory=dict)  # by pod UID: when

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from gpufence import names
 from gpufence.candidates import assigned_card, candidate_cards, wanted_resources
-from gpufence.shape import as_list, as_object, as_text, objects, texts
+from gpufence.node_selection import NAME_FIELD, REQUIRED, holds, too_many
+from gpufence.shape import as_object, as_text, objects, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,13 +31,7 @@ if TYPE_CHECKING:
 _MOST_INDEXES = 256
 """Label keys kept indexed, of those that nodes have."""
 
-_MOST_REQUIREMENTS = 256
-"""What a pod may require of its node; where it requires more, it counts as if it took any."""
-
 _MOST_ANSWERS = 1024
-_MOST_DIGITS = 63
-_NAME_FIELD = "metadata.name"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Fleet:
@@ -89,17 +84,18 @@ class Fleet:
 
     def _allowed(self, pod: Pod) -> int:
         """
-        Return the set of nodes that nodeSelector and required affinity allow.
+        Return the set of nodes that nodeSelector and required affinity allow; a pod that requires
+        too much counts as if it took any.
         """
         allowed = self._everywhere
         for key, value in pod.node_selector.items():
             if allowed:
                 allowed &= self._index(key).get(value, 0)
-        required = pod.affinity.get(_REQUIRED)
+        required = pod.affinity.get(REQUIRED)
         if required is None:
             return allowed
-        terms = objects(as_object(required, _REQUIRED).get("nodeSelectorTerms"), _REQUIRED)
-        if sum(map(_requirements, terms)) > _MOST_REQUIREMENTS:
+        terms = objects(as_object(required, REQUIRED).get("nodeSelectorTerms"), REQUIRED)
+        if too_many(terms):
             return allowed
         return allowed & reduce(or_, (self._term(term) for term in terms), 0)
 
@@ -116,7 +112,7 @@ class Fleet:
             allowed &= self._holding(item, self._index(as_text(item.get("key"), "key")))
         for item in by_field:
             key = as_text(item.get("key"), "key")
-            allowed &= self._holding(item, self._names() if key == _NAME_FIELD else self._absent)
+            allowed &= self._holding(item, self._names() if key == NAME_FIELD else self._absent)
         return allowed
 
     def _holding(self, requirement: Object, index: Mapping[str | None, int]) -> int:
@@ -128,7 +124,7 @@ class Fleet:
         if operator in ("In", "NotIn"):
             among = reduce(or_, (index.get(item, 0) for item in values), 0)
             return among if operator == "In" else self._everywhere & ~among
-        chosen = (nodes for value, nodes in index.items() if _holds(operator, value, values))
+        chosen = (nodes for value, nodes in index.items() if holds(operator, value, values))
         return reduce(or_, chosen, 0)
 
     def _index(self, key: str) -> Mapping[str | None, int]:
@@ -138,7 +134,7 @@ class Fleet:
         return self._indexed(key, (labels.get(key) for labels in self._labels))
 
     def _names(self) -> Mapping[str | None, int]:
-        return self._indexed(f"/{_NAME_FIELD}", self._nodes)  # no label's key begins with a slash
+        return self._indexed(f"/{NAME_FIELD}", self._nodes)  # no label's key begins with a slash
 
     def _indexed(self, key: str, values: Iterable[str | None]) -> Mapping[str | None, int]:
         index = self._indexes.get(key)
@@ -148,48 +144,6 @@ class Fleet:
             if known and len(self._indexes) < _MOST_INDEXES:
                 self._indexes[key] = index
         return index
-
-
-def _requirements(term: Object) -> int:
-    """
-    Count what a term asks for, and the term itself.
-    """
-    fields = ("matchExpressions", "matchFields")
-    return 1 + sum(len(as_list(term.get(field), field)) for field in fields)
-
-
-def _holds(operator: object, value: str | None, bounds: tuple[str, ...]) -> bool:
-    """
-    Return whether a label's value, None where it is absent, is what an operator asks for.
-    """
-    match operator:
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return _compared(value, bounds) > 0
-        case "Lt":
-            return _compared(value, bounds) < 0
-        case _:
-            return False
-
-
-def _compared(value: str | None, bounds: tuple[str, ...]) -> int:
-    """
-    Compare as Kubernetes does, whole numbers of 64 bits only; 0 (neither) where one is none.
-    """
-    left = _whole(value or "")
-    right = _whole(bounds[0] if len(bounds) == 1 else "")
-    return left - right if left is not None and right is not None else 0
-
-
-def _whole(text: str) -> int | None:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
 
 
 def _sets(values: Iterable[str | None]) -> dict[str | None, int]:

@@ -1,44 +1,10 @@
 """
-What becomes of owners whose pods do not use their GPUs.
+What becomes of owners whose pods do not use their GPUs: pure functions of what is known.
 """
 
-from __future__ import annotations
+from controller.decide.brakes import refused, released
+from controller.decide.last_look import last_look, why_not
+from controller.decide.release import decide
+from controller.decide.room import room
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from controller.model import (
-        ClusterState,
-        LastLook,
-        OwnerState,
-        PodState,
-        ReleaseDecision,
-        ReleaseMemory,
-    )
-    from controller.rules import ReleaseRules
-    from gpufence.snapshot import Snapshot
-
-__all__ = ["decide", "last_look", "room"]
-
-
-def decide(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> ReleaseDecision:
-    """
-    Return how each owner stands, and what is done about it now.
-    """
-    raise NotImplementedError
-
-
-def room(template: PodState, world: ClusterState) -> int:
-    """
-    Return how many more pods like this one fit at the moment on the nodes it allows.
-    """
-    raise NotImplementedError
-
-
-def last_look(owner: OwnerState, snapshots: Mapping[str, Snapshot | None]) -> LastLook:
-    """
-    Return what the agents of its nodes say of an owner's pods.
-    """
-    raise NotImplementedError
+__all__ = ["decide", "last_look", "refused", "released", "room", "why_not"]

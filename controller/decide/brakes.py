@@ -1,0 +1,126 @@
+"""
+PURE. What stops releases that are due, against mistakes of our own and of counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from controller.model import Refusal
+from gpufence.times import write_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.model import ClusterState, OwnerKey, PodState, ReleaseMemory
+    from controller.rules import ReleaseRules
+
+_MINUTE: Final = 60.0
+_RETRY_SECONDS: Final = 10.0
+"""After the last look has spoken against a release, others go first for so long."""
+
+_FEWEST_OWNERS: Final = 2
+"""Pods of one owner turn idle together whenever its queue is empty: that is no sign of a fault."""
+
+
+def watched_turns(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> ReleaseMemory:
+    """
+    Follow which pods have turned from busy to idle, and suspend releases when most do so at once:
+    a driver that has begun to report nothing looks just like that.
+
+    A pod that was idle before its agent was restarted has not turned. Of one that nobody has seen
+    before, nobody knows: it has.
+    """
+    measured = [pod for pod in world.pods if pod.gpu is not None and pod.idle in ("True", "False")]
+    said = dict(memory.last_said)
+    turned = dict(memory.turned_idle)
+    for pod in measured:
+        if pod.idle == "False":
+            turned.pop(pod.uid, None)
+        elif not memory.last_said.get(pod.uid, False) and pod.idle_at is not None:
+            turned[pod.uid] = pod.idle_at
+        said[pod.uid] = pod.idle == "True"
+    living = {pod.uid for pod in world.pods}
+    until = max(_suspended_until(measured, turned, world.now, rules), memory.suspended_until)
+    return replace(
+        memory,
+        last_said={uid: idle for uid, idle in said.items() if uid in living},
+        turned_idle={uid: at for uid, at in turned.items() if uid in living},
+        suspended_until=until,
+    )
+
+
+def _suspended_until(
+    measured: Sequence[PodState], turned: Mapping[str, float], now: float, rules: ReleaseRules
+) -> float:
+    if len(measured) < rules.suspend_pods:
+        return 0.0
+    recent = now - rules.suspend_seconds
+    times = sorted(
+        ((turned[pod.uid], pod) for pod in measured if turned.get(pod.uid, recent) > recent),
+        key=itemgetter(0),
+    )
+    first, until = 0, 0.0
+    for last, (at, _) in enumerate(times):
+        while at - times[first][0] > rules.suspend_within_seconds:
+            first += 1
+        among = [pod for _, pod in times[first : last + 1]]
+        many = 100 * len(among) >= rules.suspend_percent * len(measured)
+        if many and len({pod.owner or pod.uid for pod in among}) >= _FEWEST_OWNERS:
+            until = at + rules.suspend_seconds
+    return until
+
+
+def brake(world: ClusterState, memory: ReleaseMemory) -> str:
+    """
+    Return why nobody is announced or released at the moment; nothing where they may be.
+    """
+    if not world.fresh:
+        return "what is known of the cluster is too old"
+    if memory.suspended_until > world.now:
+        until = write_moment(memory.suspended_until)
+        return f"most pods that are measured turned idle at once, which is doubtful: until {until}"
+    return ""
+
+
+def releases_left(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> int:
+    """
+    Return how many owners may still go in this minute, by memory and by what owners have noted: a
+    new leader does not begin to count anew.
+    """
+    since = world.now - _MINUTE
+    gone = {key for key, at in memory.released.items() if at > since}
+    gone |= {
+        owner.key
+        for owner in world.owners.values()
+        if owner.note is not None and owner.note.at > since
+    }
+    return max(rules.per_minute - len(gone), 0)
+
+
+def refusal(memory: ReleaseMemory, key: OwnerKey, now: float) -> str:
+    """
+    Return why the last look spoke against an owner's release a moment ago.
+    """
+    found = memory.refused.get(key)
+    return found.why if found is not None and now - found.at < _RETRY_SECONDS else ""
+
+
+def released(memory: ReleaseMemory, key: OwnerKey, now: float) -> ReleaseMemory:
+    """
+    Remember that an owner was released.
+    """
+    recent = {other: at for other, at in memory.released.items() if at > now - _MINUTE}
+    return replace(memory, released={**recent, key: now})
+
+
+def refused(memory: ReleaseMemory, key: OwnerKey, why: str, now: float) -> ReleaseMemory:
+    """
+    Remember that the last look, or the API server, spoke against an owner's release.
+    """
+    recent = {
+        other: found for other, found in memory.refused.items() if now - found.at < _RETRY_SECONDS
+    }
+    return replace(memory, refused={**recent, key: Refusal(now, why)})

@@ -1,0 +1,127 @@
+"""
+PURE. When idle owners go: after their time, or sooner where somebody waits for their GPUs.
+
+Owners that let somebody in only together go together: releasing one of them before the others are
+ripe would help nobody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controller.decide.demand import contentions
+from controller.decide.owners import IDLE_STATE, latest_hold, objection
+from controller.model import Announcement
+from gpufence.idle import IdleRung
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.decide.demand import Contention
+    from controller.decide.owners import Hold, Idleness
+    from controller.model import ClusterState, OwnerKey, OwnerState, PodState
+    from controller.rules import ReleaseRules
+
+_SLACK_SECONDS: Final = 1.0
+
+
+class Demand(NamedTuple):
+    """
+    Who waits for an owner's GPUs, and when all whose release lets them in have been idle for long
+    enough.
+    """
+
+    waiters: tuple[str, ...]
+    ripe_at: float
+
+
+class Due(NamedTuple):
+    """
+    When an idle owner goes if nothing changes, and how long before that it is announced.
+    """
+
+    owner: OwnerState
+    since: float
+    deadline: float
+    threshold_seconds: float
+    lead_seconds: float
+    hold: Hold | None = None
+    demand: Demand | None = None
+
+
+def demands(
+    world: ClusterState,
+    waiters: Sequence[PodState],
+    found: Mapping[OwnerKey, Idleness],
+    rules: ReleaseRules,
+) -> dict[OwnerKey, Demand]:
+    """
+    Return for each idle owner who waits for its GPUs.
+
+    Those who can be released now come first: only for whom they are no help is it said of others,
+    whom nobody releases, that somebody waits for them.
+    """
+    idle = [world.owners[key] for key, each in found.items() if each.state == IDLE_STATE]
+    idle.sort(key=lambda owner: (found[owner.key].since or 0.0, owner.key))
+    able = [owner for owner in idle if _can_go(owner, world.now, rules)]
+    others = [owner for owner in idle if owner not in able]
+    helped = contentions(world, waiters, able) if able else []
+    left = [pod for pod in waiters if all(pod is not each.waiter for each in helped)]
+    blamed = contentions(world, left, others) if left and others else []
+    demanded: dict[OwnerKey, Demand] = {}
+    for each in (*helped, *blamed):
+        ripe_at = max(_ripe_at(world.owners[key], found) for key in each.owners)
+        for key in each.owners:
+            demanded[key] = Demand((_name(each),), ripe_at)
+    return demanded
+
+
+def due(
+    owner: OwnerState, since: float, demand: Demand | None, now: float, rules: ReleaseRules
+) -> Due | None:
+    """
+    Return when an idle owner goes; None where it does not.
+    """
+    if owner.words is None or objection(owner, contended=demand is not None):
+        return None
+    threshold = owner.words.after_seconds if demand is None else owner.words.contended_seconds
+    deadline = since + threshold if demand is None else max(since + threshold, demand.ripe_at)
+    hold = latest_hold(owner, now, rules)
+    if hold is not None:
+        deadline = max(deadline, hold.until)
+    lead = min(rules.notice_seconds, threshold / 2)
+    return Due(owner, since, deadline, threshold, lead, hold, demand)
+
+
+def announcement(item: Due, said: Announcement | None, now: float) -> Announcement | None:
+    """
+    Return what holds of an owner's announcement: the one that was made if it still tells when it
+    goes, a new one where it is time for that, else None.
+
+    Nobody goes sooner than was said, or before it was said for the whole time of notice.
+    """
+    if said is not None:
+        in_time = said.at >= item.deadline - item.lead_seconds - _SLACK_SECONDS
+        deadline = max(item.deadline, said.at + item.lead_seconds)
+        if in_time and said.deadline <= deadline + _SLACK_SECONDS:
+            return Announcement(said.at, deadline)
+    if now < item.deadline - item.lead_seconds:
+        return None
+    return Announcement(now, max(item.deadline, now + item.lead_seconds))
+
+
+def _can_go(owner: OwnerState, now: float, rules: ReleaseRules) -> bool:
+    return (
+        owner.rung is IdleRung.RELEASE
+        and not objection(owner, contended=True)
+        and latest_hold(owner, now, rules) is None
+    )
+
+
+def _ripe_at(owner: OwnerState, found: Mapping[OwnerKey, Idleness]) -> float:
+    since = found[owner.key].since or 0.0
+    return since if owner.words is None else since + owner.words.contended_seconds
+
+
+def _name(contention: Contention) -> str:
+    return f"{contention.waiter.namespace}/{contention.waiter.name}"

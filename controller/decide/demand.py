@@ -1,0 +1,176 @@
+"""
+PURE. Who waits for a GPU, and whose release would let them in.
+
+What else than resources, taints, selectors and node affinity decides where a pod may run is not
+worked out: such a pod is never said to wait for somebody, and still keeps others from coming back.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controller.decide.room import NodeLeft, nodes_left, room
+from gpufence.idle import ReleasePhase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from controller.model import ClusterState, OwnerKey, OwnerState, PodState
+    from controller.rules import ReleaseRules
+
+_MOST_WAITERS: Final = 32
+"""Whose way is looked for in one pass: those who have waited longest."""
+
+_MOST_TRIES: Final = 300
+"""Sets of owners of one size that are tried on a node; beyond, the set is one of which none can be
+left out."""
+
+_LEAVING: Final = (ReleasePhase.RELEASING, ReleasePhase.RELEASED)
+
+
+class Contention(NamedTuple):
+    """
+    A pod that waits, and the owners whose release lets it in, all of them together.
+    """
+
+    waiter: PodState
+    owners: tuple[OwnerKey, ...]
+
+
+def waiting_pods(world: ClusterState, rules: ReleaseRules) -> list[PodState]:
+    """
+    Return the pods that ask for GPUs and that no node has taken for some time, the longest first.
+    """
+    found = [
+        (pod.waiting_since, pod.namespace, pod.name, pod)
+        for pod in world.pods
+        if pod.gpu is not None
+        and not pod.terminating
+        and not pod.node
+        and pod.waiting_since is not None
+        and world.now - pod.waiting_since >= rules.waiting_seconds
+    ]
+    return [pod for *_, pod in sorted(found, key=lambda item: item[:3])]
+
+
+def contentions(
+    world: ClusterState, waiters: Iterable[PodState], idle: Sequence[OwnerState]
+) -> list[Contention]:
+    """
+    Return for each pod that waits the smallest set of idle owners whose release lets it in; `idle`
+    is in the order in which they go. A pod that fits without anybody's release waits for nobody.
+    """
+    left = nodes_left(world, _leaving(world))
+    able = list(idle)
+    found: list[Contention] = []
+    known = [pod for pod in waiters if _is_plain(pod)]
+    for waiter in known[:_MOST_WAITERS]:
+        free = next((node for node in left.values() if node.fitting(waiter)), None)
+        if free is not None:
+            free.put(waiter)
+            continue
+        others = [owner for owner in able if owner.key != waiter.owner]
+        best = _best(left, waiter, others)
+        if best is None:
+            continue
+        node, group = best
+        for pod in _pods_of(group):
+            if pod.node in left:
+                left[pod.node].take(pod)
+        node.put(waiter)
+        able = [owner for owner in able if owner not in group]
+        found.append(Contention(waiter, tuple(owner.key for owner in group)))
+    return found
+
+
+def may_come_back(owner: OwnerState, world: ClusterState, waiters: Iterable[PodState]) -> str:
+    """
+    Return what stands against bringing an owner back, nothing if it would be in nobody's way.
+    """
+    template, note = owner.template, owner.note
+    if template is None or note is None:
+        return "nobody can tell what its pods would ask for"
+    nodes = [NodeLeft(node) for node in world.nodes.values()]
+    places = [node for node in nodes if node.permits(template)]
+    for waiter in waiters:
+        if any(node.fitting(waiter) for node in places):
+            return f"{waiter.namespace}/{waiter.name} waits for a place that it might take"
+    fitting = room(template, world)
+    if fitting < note.replicas:
+        return f"{fitting} of its {note.replicas} replicas would fit"
+    return ""
+
+
+def _best(
+    left: dict[str, NodeLeft], waiter: PodState, able: Sequence[OwnerState]
+) -> tuple[NodeLeft, tuple[OwnerState, ...]] | None:
+    """
+    Return the node where the fewest owners, and of these the fewest pods, stand in the way.
+    """
+    here: dict[str, list[OwnerState]] = {}
+    for owner in able:
+        for name in {pod.node for pod in owner.pods}:
+            here.setdefault(name, []).append(owner)
+    found = [
+        (node, group)
+        for name, node in left.items()
+        if name in here and (group := _smallest(node, waiter, here[name]))
+    ]
+    return min(found, key=lambda item: (len(item[1]), len(_pods_of(item[1]))), default=None)
+
+
+def _smallest(
+    node: NodeLeft, waiter: PodState, here: Sequence[OwnerState]
+) -> tuple[OwnerState, ...]:
+    """
+    Return the smallest set of owners without whom a pod fits on a node; none if it never does.
+    """
+    if not node.permits(waiter) or not _fits_without(node, waiter, here):
+        return ()
+    for size in range(1, len(here)):
+        if comb(len(here), size) > _MOST_TRIES:
+            break
+        for group in combinations(here, size):
+            if _fits_without(node, waiter, group):
+                return group
+    needed = list(here)
+    for owner in reversed(here):
+        rest = [other for other in needed if other is not owner]
+        if _fits_without(node, waiter, rest):
+            needed = rest
+    return tuple(needed)
+
+
+def _fits_without(node: NodeLeft, waiter: PodState, owners: Iterable[OwnerState]) -> bool:
+    pods = [pod for pod in _pods_of(owners) if pod.node == node.node.name]
+    for pod in pods:
+        node.take(pod)
+    fits = node.fitting(waiter) > 0
+    for pod in pods:
+        node.put(pod)
+    return fits
+
+
+def _pods_of(owners: Iterable[OwnerState]) -> list[PodState]:
+    return [pod for owner in owners for pod in owner.pods if pod.node]
+
+
+def _leaving(world: ClusterState) -> frozenset[str]:
+    """
+    Return the pods whose place is free soon: nobody else need go for it.
+    """
+    going = {
+        owner.key
+        for owner in world.owners.values()
+        if owner.replicas == 0 or (owner.note is not None and owner.note.phase in _LEAVING)
+    }
+    return frozenset(pod.uid for pod in world.pods if pod.terminating or pod.owner in going)
+
+
+def _is_plain(pod: PodState) -> bool:
+    """
+    Return whether everything that decides where a pod may run is worked out here.
+    """
+    return not pod.placement and pod.gpu is not None and not pod.gpu.has_resource_claims

@@ -1,0 +1,70 @@
+"""
+PURE. What the agents say of all pods of an owner just before its release.
+
+The condition that a pod carries is what its agent said when it last changed; the agents themselves
+know of this moment. Who does not answer, or answers of another time or another pod, has not said
+that anybody is idle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from controller.model import LastLook
+from gpufence.text import minutes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controller.model import OwnerState, PodState
+    from gpufence.snapshot import Snapshot
+
+_STALE_SECONDS: Final = 10.0
+_IDLE: Final = "idle"
+
+
+def last_look(owner: OwnerState, snapshots: Mapping[str, Snapshot | None]) -> LastLook:
+    """
+    Return for how long all pods of an owner have been idle at least, by the snapshots of their
+    nodes, or why nobody can say so. None in place of a snapshot: the agent did not answer.
+    """
+    pods = [pod for pod in owner.pods if pod.gpu is not None and pod.node and not pod.terminating]
+    found = [_look(pod, snapshots.get(pod.node)) for pod in pods]
+    for look in found:
+        if look.why_not:
+            return look
+    idle = [look.idle_seconds for look in found if look.idle_seconds is not None]
+    if not idle:
+        return LastLook(None, "it has no pod on any node")
+    return LastLook(min(idle))
+
+
+def why_not(look: LastLook, threshold_seconds: float) -> str:
+    """
+    Return what a last look has against a release of those who must have been idle for so long.
+    """
+    if look.idle_seconds is None or look.why_not:
+        return look.why_not or "nobody can tell"
+    if look.idle_seconds < threshold_seconds:
+        return f"one of its pods has been idle for {minutes(look.idle_seconds)} only"
+    return ""
+
+
+def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:
+    if snapshot is None:
+        return LastLook(None, f"the agent of node {pod.node} does not answer")
+    if snapshot.node != pod.node:
+        return LastLook(None, f"who answers for node {pod.node} is the agent of {snapshot.node}")
+    if not snapshot.fresh or snapshot.trouble:
+        trouble = snapshot.trouble or "it does not hear from the API server"
+        return LastLook(None, f"the agent of node {pod.node} cannot tell: {trouble}")
+    if snapshot.stale_seconds is None or snapshot.stale_seconds > _STALE_SECONDS:
+        return LastLook(None, f"what the agent of node {pod.node} knows is too old")
+    row = next((row for row in snapshot.pods if row.uid == pod.uid), None)
+    activity = None if row is None else row.activity
+    if activity is None:
+        return LastLook(None, f"the agent of node {pod.node} does not know pod {pod.name}")
+    if activity.state != _IDLE or activity.idle_seconds is None:
+        why = f" ({activity.why})" if activity.why else ""
+        return LastLook(None, f"pod {pod.name} is {activity.state}{why}")
+    return LastLook(activity.idle_seconds)

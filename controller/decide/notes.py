@@ -1,0 +1,160 @@
+"""
+PURE. What the note on an owner and its replicas say together: acts that were cut short are finished
+or undone, and who brings an owner back soon after its release contests it.
+
+A note is written before the replicas change and again after it. So whoever finds one of a phase
+that ends in -ing sees by the replicas how far the act came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from controller.model import Act, Step, Way
+from gpufence import names
+from gpufence.idle import ReleaseNote, ReleasePhase, WakeBy
+from gpufence.text import minutes
+from gpufence.times import write_moment
+
+if TYPE_CHECKING:
+    from controller.model import OwnerState
+    from controller.rules import ReleaseRules
+
+_CONTESTS: Final = 2
+"""Once may be chance."""
+
+_UNDER_WAY_SECONDS: Final = 10.0
+"""For so long, whoever has noted that he wakes an owner may still be about to scale it."""
+
+_GIVEN_UP_SECONDS: Final = 600.0
+"""A wake that was noted so long ago and never happened is not what anybody wants now."""
+
+
+def note_act(owner: OwnerState, now: float, rules: ReleaseRules) -> Act | None:
+    """
+    Return what is to be done about an owner's note; None where it and the replicas agree.
+    """
+    note = owner.note
+    if note is None or owner.replicas is None or owner.way is Way.NEVER:
+        return None
+    if owner.replicas > 0:
+        if note.phase is ReleasePhase.RELEASING:
+            return _act(owner, Step.DROP_NOTE, _before(note))
+        if note.phase is not ReleasePhase.WOKEN:
+            return _woken(owner, note, now, rules)
+        return None
+    if note.phase is ReleasePhase.RELEASING:
+        return _act(owner, Step.NOTE_RELEASED, note._replace(phase=ReleasePhase.RELEASED))
+    if note.phase is ReleasePhase.WAKING and note.woken_at is not None:
+        return _unfinished_wake(owner, note, now - note.woken_at)
+    return None
+
+
+def wake_act(owner: OwnerState, note: ReleaseNote, now: float) -> Act:
+    """
+    Return the act that brings an owner back because its place is free.
+    """
+    waking = note._replace(phase=ReleasePhase.WAKING, woken_at=now, woken_by=str(WakeBy.WHEN_FREE))
+    message = f"back with {replicas_text(note.replicas)}: nobody waits, and there is room"
+    return _wake(owner, waking, message)
+
+
+def release_act(owner: OwnerState, why: str, now: float, threshold: float) -> Act:
+    """
+    Return the act that takes an owner's replicas and writes down what it had.
+    """
+    replicas = owner.replicas or 0
+    old = owner.note
+    releasing = ReleaseNote(ReleasePhase.RELEASING, now, replicas, why)
+    if old is not None:
+        releasing = old._replace(phase=ReleasePhase.RELEASING, at=now, replicas=replicas, why=why)
+    back = f"{command('wake', owner)} brings it back"
+    return Act(
+        step=Step.RELEASE,
+        key=owner.key,
+        reason=names.IDLE_RELEASED,
+        message=f"released {replicas_text(replicas)}: {why}; {back}",
+        note=releasing,
+        done=releasing._replace(phase=ReleasePhase.RELEASED),
+        replicas=0,
+        threshold_seconds=threshold,
+        uid=owner.uid,
+        version=owner.version,
+    )
+
+
+def command(verb: str, owner: OwnerState) -> str:
+    """
+    Return the command of the plugin for an owner.
+    """
+    key = owner.key
+    return f"kubectl gpufence {verb} -n {key.namespace} {key.kind.lower()}/{key.name}"
+
+
+def _before(note: ReleaseNote) -> ReleaseNote | None:
+    """
+    Return what there was before a release that did not happen: what is still known of earlier ones.
+    """
+    if note.woken_at is None:
+        return None
+    return note._replace(phase=ReleasePhase.WOKEN)
+
+
+def _woken(owner: OwnerState, note: ReleaseNote, now: float, rules: ReleaseRules) -> Act:
+    """
+    Write down that an owner is back, and that somebody contests its release if it came so soon and
+    not by us.
+    """
+    told = note.phase is ReleasePhase.WAKING
+    at = note.woken_at if told and note.woken_at is not None else now
+    by = note.woken_by if told else ""
+    woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=at, woken_by=by)
+    if by == WakeBy.WHEN_FREE or at - note.at > rules.contest_seconds:
+        return _act(owner, Step.NOTE_WOKEN, woken)
+    recent = [item for item in note.contested if at - item < rules.left_alone_seconds]
+    woken = woken._replace(contested=(*recent, at))
+    if len(woken.contested) < _CONTESTS:
+        return _act(owner, Step.NOTE_WOKEN, woken)
+    until = at + rules.left_alone_seconds
+    message = (
+        f"brought back {minutes(at - note.at)} after its release, {len(woken.contested)} times "
+        f"already: it is left alone until {write_moment(until)}"
+    )
+    act = _act(owner, Step.NOTE_WOKEN, woken._replace(left_alone_until=until))
+    return act._replace(reason=names.IDLE_CONTESTED, message=message)
+
+
+def _unfinished_wake(owner: OwnerState, note: ReleaseNote, age: float) -> Act | None:
+    """
+    Finish what somebody has begun; a wake that never happened leaves the owner released.
+    """
+    if age < _UNDER_WAY_SECONDS:
+        return None
+    if age > _GIVEN_UP_SECONDS:
+        return _act(owner, Step.NOTE_RELEASED, note._replace(phase=ReleasePhase.RELEASED))
+    return _wake(owner, note, f"back with {replicas_text(note.replicas)}, as was begun before")
+
+
+def _wake(owner: OwnerState, note: ReleaseNote, message: str) -> Act:
+    return Act(
+        step=Step.WAKE,
+        key=owner.key,
+        reason=names.IDLE_WOKEN,
+        message=message,
+        note=note,
+        done=note._replace(phase=ReleasePhase.WOKEN),
+        replicas=note.replicas,
+        uid=owner.uid,
+        version=owner.version,
+    )
+
+
+def _act(owner: OwnerState, step: Step, note: ReleaseNote | None) -> Act:
+    """
+    Return an act on a note alone, of which nobody is told.
+    """
+    return Act(step, owner.key, "", "", note=note, uid=owner.uid, version=owner.version)
+
+
+def replicas_text(number: int) -> str:
+    return "1 replica" if number == 1 else f"{number} replicas"

@@ -1,0 +1,128 @@
+"""
+PURE. Since when all pods of an owner have been idle, and what stands against its release.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controller.model import Way
+from gpufence.idle import IdleRung, WakeBy
+from gpufence.names import IDLE
+from gpufence.text import minutes
+from gpufence.times import write_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controller.model import OwnerState, PodState
+    from controller.rules import ReleaseRules
+
+BUSY: Final = "busy"
+IDLE_STATE: Final = "idle"
+UNKNOWN: Final = "unknown"
+RELEASED: Final = "released"
+KEPT: Final = "kept"
+
+
+class Idleness(NamedTuple):
+    """
+    What the pods of an owner do, all together; `since` where they are idle.
+    """
+
+    state: str
+    why: str
+    since: float | None = None
+
+
+class Hold(NamedTuple):
+    """
+    Until when an owner is not released whatever its pods do; `kept` where somebody wants it so.
+    """
+
+    until: float
+    why: str
+    kept: bool = False
+
+
+def idleness(owner: OwnerState, rules: ReleaseRules) -> Idleness:
+    """
+    Return whether all pods of an owner are idle, and since when: one that works makes it busy, one
+    of which nobody can tell makes it unknown.
+    """
+    pods = [pod for pod in owner.pods if pod.gpu is not None and not pod.terminating]
+    each = [(pod, _pod_idleness(pod, rules)) for pod in pods]
+    for state in (BUSY, UNKNOWN):
+        for pod, found in each:
+            if found.state == state:
+                return found._replace(why=f"pod {pod.name} {found.why}")
+    if all(not pod.node for pod in pods):
+        return Idleness(UNKNOWN, "none of its pods has a GPU yet")
+    since = max(found.since or 0.0 for _, found in each)
+    return Idleness(IDLE_STATE, f"all its pods have been idle since {write_moment(since)}", since)
+
+
+def _pod_idleness(pod: PodState, rules: ReleaseRules) -> Idleness:
+    """
+    Return what one pod does. A pod that no node takes does nothing.
+    """
+    if not pod.node and pod.waiting_since is not None:
+        return Idleness(IDLE_STATE, "", pod.waiting_since)
+    if pod.idle == "False":
+        return Idleness(BUSY, "uses its GPU")
+    if pod.idle == "True" and pod.idle_at is not None:
+        return Idleness(IDLE_STATE, "", pod.idle_at - rules.idle_seconds)
+    if pod.idle == "Unknown":
+        return Idleness(UNKNOWN, "cannot be measured, as its condition says")
+    return Idleness(UNKNOWN, "has not been idle for long enough to be called so")
+
+
+def objection(owner: OwnerState, *, contended: bool) -> str:
+    """
+    Return what stands against a release for as long as nobody changes it; nothing if nothing does.
+    """
+    if owner.way is Way.NEVER:
+        return owner.why_not or "nothing that gpufence may scale owns its pods"
+    if owner.rung is None:
+        return f"its namespace has no label {IDLE}: it is only measured"
+    if owner.rung is IdleRung.REPORT:
+        return f"{IDLE} is report in its namespace, or {IDLE}'s kill switch says so"
+    if owner.words is None or owner.replicas is None:
+        return "its annotations or its replicas cannot be read"
+    if owner.words.problems:
+        return owner.words.problems[0].sentence
+    if owner.budget is not None and owner.budget < len(owner.pods):
+        return (
+            f"a release takes all its {len(owner.pods)} pods at once, and their "
+            f"PodDisruptionBudget lets {owner.budget} go"
+        )
+    if owner.words.wake is WakeBy.WHEN_FREE and not contended:
+        return "it comes back when its place is free, so it goes only for somebody who waits"
+    return ""
+
+
+def latest_hold(owner: OwnerState, now: float, rules: ReleaseRules) -> Hold | None:
+    """
+    Return what keeps an owner longest from now on; None where nothing does.
+    """
+    return max((hold for hold in _holds(owner, rules) if hold.until > now), default=None)
+
+
+def _holds(owner: OwnerState, rules: ReleaseRules) -> Iterator[Hold]:
+    started = [pod.ready_at or pod.idle_at for pod in owner.pods if pod.node]
+    if youngest := max((at for at in started if at is not None), default=None):
+        until, time = youngest + rules.warm_up_seconds, minutes(rules.warm_up_seconds)
+        yield Hold(until, f"its youngest pod was ready less than {time} ago")
+    if owner.words is not None and owner.words.keep_until is not None:
+        until = owner.words.keep_until
+        yield Hold(until, f"it is to be kept until {write_moment(until)}", kept=True)
+    note = owner.note
+    if note is None:
+        return
+    if note.woken_at is not None:
+        until, time = note.woken_at + rules.peace_seconds, minutes(rules.peace_seconds)
+        yield Hold(until, f"it came back less than {time} ago")
+    if note.left_alone_until is not None:
+        until = note.left_alone_until
+        why = f"its release was contested, so it is left alone until {write_moment(until)}"
+        yield Hold(until, why, kept=True)

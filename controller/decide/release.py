@@ -1,0 +1,225 @@
+"""
+PURE. How each owner stands, and what is done about it now: announced, released after a last look,
+brought back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from controller.decide import brakes
+from controller.decide.deadlines import announcement, demands, due
+from controller.decide.demand import waiting_pods
+from controller.decide.notes import command, note_act, release_act, replicas_text
+from controller.decide.owners import IDLE_STATE, KEPT, UNKNOWN, idleness, objection
+from controller.decide.waking import waking
+from controller.model import Act, ReleaseDecision, Standing, Step, Way
+from gpufence import names
+from gpufence.idle import IdleRung, ReleasePhase
+from gpufence.times import write_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.decide.deadlines import Demand, Due
+    from controller.decide.owners import Idleness
+    from controller.model import (
+        Announcement,
+        ClusterState,
+        OwnerKey,
+        OwnerState,
+        PodState,
+        ReleaseMemory,
+    )
+    from controller.rules import ReleaseRules
+
+_IDLE_WARN: Final = f"nothing is done at it, since {names.IDLE} is warn"
+
+
+def decide(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> ReleaseDecision:
+    """
+    Return how each owner stands, and what is done about it now.
+
+    While what is known is not fresh nothing is done and nothing is forgotten. What becomes of a
+    release is told to the memory afterwards, by `released` or `refused`.
+    """
+    if not world.fresh:
+        brake = brakes.brake(world, memory)
+        unsure = {key: Standing(key, Step.NOTHING, UNKNOWN, brake) for key in world.owners}
+        return ReleaseDecision(unsure, (), memory, brake)
+    one = _Pass(world, brakes.watched_turns(world, memory, rules), rules)
+    one.finish_acts()
+    one.bring_back()
+    one.go(one.find_due())
+    return one.decision()
+
+
+class _Pass:
+    """
+    One pass over all owners; each step leaves those to the next ones that it has not decided on.
+    """
+
+    def __init__(self, world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> None:
+        self._world = world
+        self._memory = memory
+        self._rules = rules
+        self._brake = brakes.brake(world, memory)
+        self._waiters: Sequence[PodState] = waiting_pods(world, rules)
+        self._left = dict(world.owners)
+        self._standings: dict[OwnerKey, Standing] = {}
+        self._acts: list[Act] = []
+        self._announced: dict[OwnerKey, Announcement] = {}
+        self._free_since: dict[OwnerKey, float] = {}
+
+    def finish_acts(self) -> None:
+        """
+        Write down what owners' notes do not say yet, and finish what was cut short.
+        """
+        for owner in list(self._left.values()):
+            act = note_act(owner, self._world.now, self._rules)
+            if act is not None:
+                del self._left[owner.key]
+                self._acts.append(act)
+                found = idleness(owner, self._rules)
+                why = act.message or "what is noted of its release is brought up to date"
+                self._standings[owner.key] = Standing(owner.key, act.step, found.state, why)
+
+    def bring_back(self) -> None:
+        """
+        See to those that have no replicas: to the released, while the others are nobody's business.
+        """
+        for owner in list(self._left.values()):
+            if owner.replicas != 0:
+                continue
+            del self._left[owner.key]
+            note = owner.note
+            if note is None or note.phase is ReleasePhase.WOKEN:
+                continue
+            found = waking(
+                owner, note, self._world, self._waiters, self._memory.free_since, self._rules
+            )
+            if found.free_since is not None:
+                self._free_since[owner.key] = found.free_since
+            if found.act is not None and not any(act.step is Step.WAKE for act in self._acts):
+                self._acts.append(found.act)
+            self._standings[owner.key] = found.standing
+
+    def find_due(self) -> list[Due]:
+        """
+        Return the idle owners that go, those for whom somebody waits first, then the longest idle.
+        """
+        found = {key: idleness(owner, self._rules) for key, owner in self._left.items()}
+        demanded = demands(self._world, self._waiters, found, self._rules)
+        items = []
+        for key, each in found.items():
+            owner, demand = self._left[key], demanded.get(key)
+            item = None
+            if each.since is not None:
+                item = due(owner, each.since, demand, self._world.now, self._rules)
+            self._standings[key] = _standing(owner, each, demand, item)
+            items += [] if item is None else [item]
+        return sorted(items, key=lambda item: (item.demand is None, item.since, item.owner.key))
+
+    def go(self, items: Sequence[Due]) -> None:
+        """
+        Announce who goes soon, and release who is ripe, as many as may go in a minute.
+        """
+        if self._brake:
+            return
+        now = self._world.now
+        left = brakes.releases_left(self._world, self._memory, self._rules)
+        for item in items:
+            key = item.owner.key
+            old = self._memory.announced.get(key)
+            said = announcement(item, old, now)
+            if said is None:
+                continue
+            self._announced[key] = said
+            self._standings[key] = self._standings[key]._replace(deadline=said.deadline)
+            if old is None or old.at != said.at:
+                self._acts.append(_announce(item, said))
+                self._standings[key] = self._standings[key]._replace(step=Step.ANNOUNCE)
+            elif now >= said.deadline and item.owner.rung is IdleRung.RELEASE:
+                left -= self._release(item, left)
+
+    def _release(self, item: Due, left: int) -> int:
+        """
+        Release an owner unless something speaks against it just now; return how many went.
+        """
+        key, now = item.owner.key, self._world.now
+        refusal = brakes.refusal(self._memory, key, now)
+        if refusal:
+            self._standings[key] = self._standings[key]._replace(
+                why=f"the last look spoke against it: {refusal}"
+            )
+            return 0
+        if left < 1:
+            most = self._rules.per_minute
+            self._standings[key] = self._standings[key]._replace(
+                why=f"its time is up, but only {most} owners go in a minute"
+            )
+            return 0
+        why = f"all its pods have been idle since {write_moment(item.since)}{_for_whom(item)}"
+        self._acts.append(release_act(item.owner, why, now, item.threshold_seconds))
+        self._standings[key] = self._standings[key]._replace(step=Step.RELEASE, why=why)
+        return 1
+
+    def decision(self) -> ReleaseDecision:
+        memory = replace(self._memory, announced=self._announced, free_since=self._free_since)
+        return ReleaseDecision(self._standings, tuple(self._acts), memory, self._brake)
+
+
+def _standing(
+    owner: OwnerState, found: Idleness, demand: Demand | None, item: Due | None
+) -> Standing:
+    """
+    Return how an owner stands that has replicas, before anything is done about it.
+    """
+    standing = Standing(
+        owner.key,
+        Step.NOTHING,
+        found.state,
+        found.why,
+        idle_since=found.since,
+        contended=demand is not None,
+        waiters=() if demand is None else demand.waiters,
+    )
+    if found.state != IDLE_STATE:
+        against = owner.why_not if owner.way is Way.NEVER else ""
+        return standing._replace(why=f"{found.why}; {against}") if against else standing
+    if item is None:
+        return standing._replace(why=objection(owner, contended=demand is not None))
+    standing = standing._replace(deadline=item.deadline)
+    if item.hold is not None:
+        state = KEPT if item.hold.kept else found.state
+        return standing._replace(state=state, why=item.hold.why)
+    if owner.rung is IdleRung.WARN:
+        return standing._replace(why=f"{found.why}; {_IDLE_WARN}")
+    return standing
+
+
+def _announce(item: Due, said: Announcement) -> Act:
+    owner = item.owner
+    what = replicas_text(owner.replicas or 0)
+    idle = f"all its pods have been idle since {write_moment(item.since)}{_for_whom(item)}"
+    at = write_moment(said.deadline)
+    if owner.rung is IdleRung.WARN:
+        message = f"{idle}: {what} would be released at {at}; {_IDLE_WARN}"
+    else:
+        message = f"{idle}: {what} will be released at {at}; {command('keep', owner)} keeps it"
+    return Act(
+        Step.ANNOUNCE,
+        owner.key,
+        names.IDLE_WARNING,
+        message,
+        threshold_seconds=item.threshold_seconds,
+        uid=owner.uid,
+        version=owner.version,
+    )
+
+
+def _for_whom(item: Due) -> str:
+    if item.demand is None:
+        return ""
+    return f", and {', '.join(item.demand.waiters)} waits for their GPUs"

@@ -1,0 +1,84 @@
+"""
+PURE. Who comes back because nobody needs its place any longer: `gpufence.io/wake: when-free`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from controller.decide.demand import may_come_back
+from controller.decide.notes import command, wake_act
+from controller.decide.owners import RELEASED
+from controller.model import Standing, Step
+from gpufence.idle import IdleRung, WakeBy
+from gpufence.times import write_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.model import Act, ClusterState, OwnerKey, OwnerState, PodState
+    from controller.rules import ReleaseRules
+    from gpufence.idle import ReleaseNote
+
+
+class Waking(NamedTuple):
+    """
+    How a released owner stands, since when its place is free, and the act that brings it back.
+    """
+
+    standing: Standing
+    free_since: float | None = None
+    act: Act | None = None
+
+
+def waking(
+    owner: OwnerState,
+    note: ReleaseNote,
+    world: ClusterState,
+    waiters: Sequence[PodState],
+    free: Mapping[OwnerKey, float],
+    rules: ReleaseRules,
+) -> Waking:
+    """
+    Return how a released owner stands. It comes back when for some time nobody has waited for a
+    place that it might take, and all its replicas would fit.
+    """
+    why = f"released at {write_moment(note.at)}: {note.why}; "
+    standing = Standing(owner.key, Step.NOTHING, RELEASED, why)
+    if not _comes_by_itself(owner):
+        back = f"{command('wake', owner)} brings it back"
+        return Waking(standing._replace(why=why + back))
+    against = may_come_back(owner, world, waiters)
+    if against:
+        return Waking(standing._replace(why=f"{why}not back yet: {against}"))
+    since = free.get(owner.key, world.now)
+    at = since + rules.free_seconds
+    standing = standing._replace(why=f"{why}back at {write_moment(at)} if its place stays free")
+    if world.now < at or _woken_lately(world, rules):
+        return Waking(standing, since)
+    act = wake_act(owner, note, world.now)
+    return Waking(standing._replace(step=act.step, why=act.message), since, act)
+
+
+def _comes_by_itself(owner: OwnerState) -> bool:
+    """
+    Return whether owner and namespace want it back without anybody's word, and let us act.
+    """
+    words = owner.words
+    return (
+        owner.rung is IdleRung.RELEASE
+        and words is not None
+        and not words.problems
+        and words.wake is WakeBy.WHEN_FREE
+    )
+
+
+def _woken_lately(world: ClusterState, rules: ReleaseRules) -> bool:
+    """
+    Return whether one came back so lately that its pods may not have their places yet.
+    """
+    since = world.now - rules.waiting_seconds
+    return any(
+        owner.note is not None and owner.note.woken_at is not None and owner.note.woken_at > since
+        for owner in world.owners.values()
+    )

@@ -32,7 +32,7 @@ _ACTIVITY_FIGURES: Final[tuple[ActivityFigure, ...]] = (
     (
         "gpu_busy_seconds_total",
         "counter",
-        "Time between two looks at a card in which a pod worked there.",
+        "Time in which a pod was at work on a card, as far as driver and kernel share it out.",
         lambda track, _: _rounded(track.busy_seconds),
     ),
 )

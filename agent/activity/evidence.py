@@ -29,7 +29,7 @@ class Look:
     use: CardUse
     work: CardWork
     witness: Witness
-    working: frozenset[str]
+    working: Mapping[str, float]
     policy: ActivityPolicy
     now: float
 
@@ -43,26 +43,27 @@ def known_processes(use: CardUse) -> dict[int, Occupant]:
 
 def working_pods(
     work: CardWork, use: CardUse, witness: Witness, pods: PodsOnNode
-) -> frozenset[str] | int:
+) -> dict[str, float] | int:
     """
-    Return who worked, or a process that did and of whom nobody knows whose it is: it has ended
-    since, or is hidden from us.
+    Return who worked for which share of the time, or a process that did and of whom nobody knows
+    whose it is: it has ended since, or is hidden from us.
 
     Work needs less proof than memory: the cgroup's pod counts before the API server has confirmed
     the container.
     """
     if work.workers is None:
-        return frozenset(use.pods) if work.percent > 0 else frozenset()
-    found: set[str] = set()
+        share = min(work.percent / 100, 1.0)
+        return dict.fromkeys(use.pods, share) if share > 0 else {}
+    found: dict[str, float] = {}
     known = known_processes(use)
-    for pid in work.workers:
+    for pid, share in work.workers.items():
         occupant = known.get(pid) or witness.strangers.get(pid)
         if occupant is None:
             return pid
         pod = _pod_of(occupant, pods)
         if pod is not None:
-            found.add(pod)
-    return frozenset(found)
+            found[pod] = min(found.get(pod, 0.0) + share, 1.0)
+    return found
 
 
 def _pod_of(occupant: Occupant, pods: PodsOnNode) -> str | None:
@@ -142,9 +143,12 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
     cpu = _cpu_of(look, processes, counting)
     moved = abs(use.used_bytes - past.used_bytes) >= look.policy.moved_bytes
     works = use.pod.uid in look.working
-    seconds = look.work.until - look.work.since if works else 0.0
+    of_cpu = _cpu_share(past, cpu, look.witness.at)
+    computes = of_cpu >= look.policy.cpu_share
+    share = min(look.working.get(use.pod.uid, 0.0) + (of_cpu if computes else 0.0), 1.0)
     track = past._replace(
-        busy_seconds=past.busy_seconds + seconds,
+        busy_seconds=past.busy_seconds + share * (look.work.until - look.work.since),
+        share=share,
         used_bytes=use.used_bytes if moved else past.used_bytes,
         processes=processes,
         cpu=cpu,
@@ -157,7 +161,7 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
         return track._replace(activity=Activity.BUSY, evidence=Evidence.LOADING)
     if counting and not cpu:
         return track._replace(activity=Activity.UNKNOWN, why="its CPU time cannot be read")
-    if _cpu_share(past, cpu, look.witness.at) >= look.policy.cpu_share:
+    if computes:
         return track._replace(activity=Activity.BUSY, evidence=Evidence.CPU)
     return track._replace(activity=Activity.IDLE, evidence=Evidence.NOTHING)
 

@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agent.model.activity import Activity, Evidence, PodTrack, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agent.model.activity import ActivityMemory, CardTrack, Track, UseKey
     from agent.model.use import Observation
 
-SHARE_SECONDS: Final = 60.0
-"""
-Over how long the share of the time is taken in which a pod used a card.
-"""
 _NO_CARD: Final = "no card of the node can be read"
 _UNIDENTIFIED: Final = "a card of the node has never said which one it is"
 
@@ -38,8 +34,9 @@ class _Node(NamedTuple):
 
 class _Look(NamedTuple):
     cards: Mapping[str, CardTrack]
-    new: tuple[CardTrack, ...]
+    new: Mapping[str, CardTrack]
     node: _Node
+    mean_seconds: float
     now: float
 
 
@@ -49,6 +46,8 @@ def pods_watched(
     cards: Mapping[str, CardTrack],
     tracks: Mapping[UseKey, Track],
     troubles: Iterable[str],
+    *,
+    mean_seconds: float,
     now: float,
 ) -> dict[str, PodTrack]:
     """
@@ -58,12 +57,12 @@ def pods_watched(
     held: dict[str, dict[str, Track]] = {}
     for (uid, uuid), track in tracks.items():
         held.setdefault(uid, {})[uuid] = track
-    new = tuple(
-        card
+    new = {
+        uuid: card
         for uuid, card in cards.items()
         if uuid not in past.cards or past.cards[uuid].until != card.until
-    )
-    look = _Look(cards, new, _node(observation, cards, troubles), now)
+    }
+    look = _Look(cards, new, _node(observation, cards, troubles), mean_seconds, now)
     return {
         uid: _next(past.pods.get(uid, PodTrack(idle_since=now)), uid, held.get(uid, {}), look)
         for uid, pod in observation.pods.by_uid.items()
@@ -91,15 +90,15 @@ def _next(past: PodTrack, uid: str, held: Mapping[str, Track], look: _Look) -> P
     if track.idle_since is None:
         return track._replace(used=(), known_since=None, busy_share=None)
     until = min((look.cards[u].until for u in held if u in look.cards), default=look.now)
-    spans = (Span(card.since, card.until) for card in look.new if uid in card.working)
-    used = tuple(span for span in (*past.used, *spans) if span.until > until - SHARE_SECONDS)
+    began = until - look.mean_seconds
+    used = tuple(span for span in (*past.used, *_spans(uid, held, look)) if span.until > began)
     known_since = past.known_since
     hole = any(look.cards[uuid].clear_since >= look.now for uuid in held if uuid in look.cards)
     if known_since is None or hole or track.activity is Activity.UNKNOWN:
         known_since = look.now
     share = None
     if track.activity is not Activity.UNKNOWN:
-        since = max(known_since, until - SHARE_SECONDS)
+        since = max(known_since, began)
         share = covered(used, since, until) if since < until else float(_uses(track))
     return track._replace(used=used, known_since=known_since, busy_share=share)
 
@@ -150,12 +149,20 @@ def _uses(track: PodTrack) -> bool:
     return track.activity is Activity.BUSY and track.evidence is Evidence.KERNELS
 
 
+def _spans(uid: str, held: Mapping[str, Track], look: _Look) -> Iterator[Span]:
+    for uuid, card in look.new.items():
+        share = held[uuid].share if uuid in held else card.working.get(uid, 0.0)
+        if share:
+            yield Span(card.since, card.until, uuid, share)
+
+
 def covered(spans: Iterable[Span], since: float, until: float) -> float:
     """
-    Return how much of a time is covered by spans, which may overlap.
+    Return which share of a time a pod used the card that it used most: cards that work together
+    work at the same time. Spans of one card follow each other.
     """
-    seconds, reached = 0.0, since
-    for span in sorted(spans):
-        seconds += max(min(span.until, until) - max(span.since, reached), 0.0)
-        reached = max(reached, min(span.until, until))
-    return seconds / (until - since)
+    seconds: dict[str, float] = {}
+    for span in spans:
+        part = max(min(span.until, until) - max(span.since, since), 0.0) * span.share
+        seconds[span.card] = seconds.get(span.card, 0.0) + part
+    return min(max(seconds.values(), default=0.0) / (until - since), 1.0)

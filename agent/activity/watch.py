@@ -63,7 +63,7 @@ def strangers(observation: Observation, memory: ActivityMemory) -> set[int]:
     for sample in _answered(observation, memory):
         workers = sample.work.workers if sample.work is not None else None
         if workers:
-            found |= workers - known_processes(observation.cards[sample.card.uuid]).keys()
+            found |= workers.keys() - known_processes(observation.cards[sample.card.uuid]).keys()
     return found
 
 
@@ -98,7 +98,7 @@ def watched(
         since = hidden_since(work, past, policy) if whole else None
         working = working_pods(work, use, witness, observation.pods)
         anybodys = _anybodys(working, use, past, policy)
-        pods = frozenset[str]() if isinstance(working, int) else working
+        pods: dict[str, float] = {} if isinstance(working, int) else working
         look = Look(sample, use, work, witness, pods, policy, now)
         cards[uuid] = _card(past if whole else None, look, since, anybodys)
         if anybodys:
@@ -108,12 +108,14 @@ def watched(
             (uid, uuid): _next(memory.tracks.get((uid, uuid)), look, uid, since, whole=whole)
             for uid in use.pods
         }
-    pods_on_all = pods_watched(observation, memory, cards, tracks, troubles, now)
+    pods_on_all = pods_watched(
+        observation, memory, cards, tracks, troubles, mean_seconds=policy.mean_seconds, now=now
+    )
     return ActivityMemory(cards, tracks, pods_on_all)
 
 
 def _anybodys(
-    working: frozenset[str] | int, use: CardUse, past: CardTrack | None, policy: ActivityPolicy
+    working: dict[str, float] | int, use: CardUse, past: CardTrack | None, policy: ActivityPolicy
 ) -> str:
     """
     Return what was done on a card by somebody who may be anybody there.

@@ -71,6 +71,15 @@ class ActivityPolicy:
             most=86400,
         ),
     )
+    mean_seconds: float = field(
+        default=60.0,
+        metadata=setting(
+            "GPUFENCE_BUSY_MEAN_SECONDS",
+            "over how long the share of the time is taken in which a pod was at work",
+            least=1,
+            most=3600,
+        ),
+    )
     moved_bytes: int = 64 * MIB
     """
     A pod whose use of memory moved by as much is loading or letting go.
@@ -117,6 +126,8 @@ class Track(NamedTuple):
     One pod on one card. `idle_since` is the end of the last thing it did, as far as it was watched
     without a hole; None before that.
 
+    `share` is how much of the last answer it worked, with the card or its processes with the CPU.
+
     `processes`, `used_bytes` and `cpu` are what the next look is compared with; `cpu_at` is when
     the kernel said so.
     """
@@ -126,6 +137,7 @@ class Track(NamedTuple):
     why: str = ""
     idle_since: float | None = None
     busy_seconds: float = 0.0
+    share: float = 0.0
     used_bytes: int = 0
     processes: frozenset[tuple[int, int]] = frozenset()
     cpu: Mapping[int, CpuTime] = {}
@@ -143,7 +155,8 @@ class CardTrack(NamedTuple):
     One card: until when it was watched without a hole, what it held then, and since when it is busy
     while nobody is.
 
-    `since` is when the last answer begins, `working` the pods that worked in it. `clear_since` is
+    `since` is when the last answer begins, `working` the pods that worked in it and for which share
+    of it. `clear_since` is
     since when nothing was done there by somebody who might be anybody, and `doubt` what may be.
     """
 
@@ -151,22 +164,29 @@ class CardTrack(NamedTuple):
     used_bytes: int = 0
     hidden_since: float | None = None
     since: float = 0.0
-    working: frozenset[str] = frozenset()
+    working: Mapping[str, float] = {}
     clear_since: float = 0.0
     doubt: str = ""
 
 
 class Span(NamedTuple):
+    """
+    A share of a time in which a card was used.
+    """
+
     since: float
     until: float
+    card: str
+    share: float = 1.0
 
 
 class PodTrack(NamedTuple):
     """
     One pod on all cards of its node together; `idle_since` is as a `Track`'s, the latest of all.
 
-    `held` are the cards where it holds memory. `used` is when it used any card in the last minute,
-    as far back as `known_since`, and `busy_share` how much of that time it was.
+    `held` are the cards where it holds memory. `used` is when it used which card in the last while,
+    as far back as `known_since`, and `busy_share` how much of that time it used the one it used
+    most.
     """
 
     activity: Activity = Activity.UNKNOWN

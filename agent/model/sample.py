@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpufence.cards import Card
 
@@ -67,15 +67,16 @@ class CardWork(NamedTuple):
     What was done on a card from `since` to `until`, by the agent's clock; where both are the same
     nothing is known of the time before.
 
-    `workers` are the processes that had some use of it, None where nobody tells processes apart;
-    `percent` is then how much of the time there was work, else what the card itself says of the
-    last moment. `garbled`: there were figures that cannot be, so that none of them counts.
+    `workers` are the processes that had some use of it, and the share of that time they had, as far
+    as the driver averages it; None where nobody tells processes apart: `percent` is then how much
+    of the time there was work, else what the card itself says of the last moment. `garbled`: there
+    were figures that cannot be, so that none of them counts.
     """
 
     since: float
     until: float
     percent: float
-    workers: frozenset[int] | None
+    workers: Mapping[int, float] | None
     garbled: bool = False
 
 

@@ -153,7 +153,7 @@ def write_answer(number: int, answer: Answer) -> str:
         amounts = [process.used_bytes for process in answer.processes]
         content = answer.at, sorted(answer.mps), pids, amounts
     if isinstance(answer, CardWork) and answer.workers is not None:
-        content = answer._replace(workers=sorted(answer.workers))  # type: ignore[arg-type]  # JSON
+        content = answer._replace(workers=sorted(answer.workers.items()))  # type: ignore[arg-type]  # JSON
     failed = isinstance(answer, NvmlFailure)
     return _ENCODER.encode([number, failed, content]) + "\n"
 
@@ -195,12 +195,17 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
     raise _no("answer", line.content)
 
 
-def _workers(content: object) -> frozenset[int] | None:
+def _workers(content: object) -> dict[int, float] | None:
     if content is None:
         return None
-    if isinstance(content, list) and _are_pids(content):
-        return frozenset(content)
-    raise _no("list of workers", content)
+    workers: dict[int, float] = {}
+    for item in content if isinstance(content, list) else [content]:
+        match item:
+            case [int(pid), float(share)] if not isinstance(pid, bool) and 0 <= share <= 1:
+                workers[pid] = share
+            case _:
+                raise _no("list of workers", content)
+    return workers
 
 
 def _processes(pids: list[object], amounts: list[object]) -> tuple[GpuProcess, ...]:

@@ -27,7 +27,7 @@ from agent.nvml.faults import Code
 from agent.nvml.protocol import NvmlFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _SUCCESS: Final = 0
 _ATTEMPTS: Final = 4
@@ -64,10 +64,11 @@ class _Taken(NamedTuple):
 
 class Samples(NamedTuple):
     """
-    Who had some use, the newest date, and whether there was anything that cannot be.
+    Who had some use and what percentage of the time since, the newest date, and whether there was
+    anything that cannot be.
     """
 
-    workers: frozenset[int]
+    workers: Mapping[int, int]
     newest: int
     garbled: bool
 
@@ -111,7 +112,9 @@ class WorkMeter:
         found = read_samples(entries, mark.newest, date + _MICROSECONDS)
         self._marks[uuid] = Mark(now, found.newest, date / _MICROSECONDS - now)
         garbled = found.garbled or percent > _MOST_PERCENT
-        return CardWork(mark.until, now, float(percent), found.workers, garbled)
+        since_newest = (date - mark.newest) / _MICROSECONDS
+        workers = shares(found.workers, since_newest, now - mark.until)
+        return CardWork(mark.until, now, float(percent), workers, garbled)
 
     def _entries(self, device: object, last_seen: int) -> list[Any]:
         """
@@ -177,7 +180,7 @@ def read_samples(entries: Iterable[Any], last_seen: int, latest: int) -> Samples
     """
     Read the driver's entries: those of zombies name nobody, or say what cannot be.
     """
-    workers: set[int] = set()
+    workers: dict[int, int] = {}
     newest, garbled = last_seen, False
     for entry in entries:
         most = max(entry.smUtil, entry.memUtil, entry.encUtil, entry.decUtil)
@@ -186,8 +189,17 @@ def read_samples(entries: Iterable[Any], last_seen: int, latest: int) -> Samples
         elif entry.timeStamp > last_seen:
             newest = max(newest, entry.timeStamp)
             if most:
-                workers.add(entry.pid)
-    return Samples(frozenset(workers), newest, garbled)
+                workers[entry.pid] = max(most, workers.get(entry.pid, 0))
+    return Samples(workers, newest, garbled)
+
+
+def shares(workers: Mapping[int, int], averaged: float, covered: float) -> dict[int, float]:
+    """
+    Turn what a driver averages over the time since the newest sample into shares of the time that
+    an answer covers, which is shorter: since then nobody worked until it began.
+    """
+    longer = max(averaged, covered) / covered if covered > 0 else 1.0
+    return {pid: min(percent * longer / _MOST_PERCENT, 1.0) for pid, percent in workers.items()}
 
 
 def _percent(first: object, second: object) -> float:

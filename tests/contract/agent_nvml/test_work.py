@@ -68,7 +68,24 @@ def test_who_works_is_told_apart(machine: State, sampler: Sampler) -> None:
     cards(sampler)
     busy.work(30)
 
-    assert frozenset({FIRST_PID}) == next_work(sampler).workers
+    assert {FIRST_PID} == set(next_work(sampler).workers or ())
+
+
+def test_who_works_half_of_the_time_has_half_of_it(machine: State, sampler: Sampler) -> None:
+    """
+    A share is that of the time which an answer covers, however long nobody had worked before.
+    """
+    (holding,) = put(machine, "0", 1)
+    cards(sampler)
+    time.sleep(10 * PERIOD_SECONDS)
+    cards(sampler)
+    holding.work(100)
+    time.sleep(10 * PERIOD_SECONDS)
+    holding.work(0)
+    time.sleep(10 * PERIOD_SECONDS)
+    (share,) = (next_work(sampler).workers or {}).values()
+
+    assert 0.4 < share < 0.6
 
 
 def test_answers_follow_each_other_without_a_hole(machine: State, sampler: Sampler) -> None:
@@ -84,7 +101,7 @@ def test_answers_follow_each_other_without_a_hole(machine: State, sampler: Sampl
     third = next_work(sampler)
 
     assert (first.until, second.until) == (second.since, third.since)
-    assert (frozenset({FIRST_PID}), frozenset()) == (second.workers, third.workers)
+    assert ({FIRST_PID}, {}) == (set(second.workers or ()), third.workers)
 
 
 def test_it_is_asked_every_few_seconds(machine: State, start: Start) -> None:

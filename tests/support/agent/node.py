@@ -72,7 +72,7 @@ class Cards:
 
     def _work(self, index: int, since: float, until: float) -> CardWork | None:
         workers = self.workers.get(index)
-        return None if workers is None else CardWork(since, until, 0.0, frozenset(workers))
+        return None if workers is None else CardWork(since, until, 0.0, dict.fromkeys(workers, 1.0))
 
     def close(self) -> None:
         self.closed = True

@@ -117,7 +117,7 @@ class Script:
         """
         Return what was scripted; nothing was done on a card of which no script tells.
         """
-        idle = CardWork(self.clock.now, self.clock.now, 0.0, frozenset())
+        idle = CardWork(self.clock.now, self.clock.now, 0.0, {})
         return self.answers.get(question, idle if question.ask is Ask.WORK else HANG)
 
     def asked_since(self, action: Callable[[], object]) -> list[Question]:

@@ -3,7 +3,7 @@ A card that is watched: pods work, load, compute and vanish by script, and a dri
 every few seconds with all its manners.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,7 +84,7 @@ class Watched:
 
     def pass_(
         self,
-        workers: Iterable[int] | None = (),
+        workers: Iterable[int] | Mapping[int, float] | None = (),
         *,
         percent: float = 0.0,
         seconds: float = POLICY.interval_seconds,
@@ -98,7 +98,7 @@ class Watched:
         work = None
         if self.answers:
             since = self.now if self.until is None or hole else self.until
-            done = None if workers is None else frozenset(workers)
+            done = _shares(workers)
             work = CardWork(since, self.now, percent, done, garbled)
         self.until = self.now if self.answers else None
         self.look(work)
@@ -166,3 +166,9 @@ class Watched:
 
     def idle_seconds(self, name: str) -> float | None:
         return self.track(name).idle_seconds(self.now)
+
+
+def _shares(workers: Iterable[int] | Mapping[int, float] | None) -> Mapping[int, float] | None:
+    if workers is None or isinstance(workers, Mapping):
+        return workers
+    return dict.fromkeys(workers, 1.0)

@@ -27,7 +27,7 @@ from tests.support.agent.watching import POLICY, Watched
 
 NOW = 1000.0
 UID = "uid-a"
-BUSY = Track(Activity.BUSY, Evidence.KERNELS, idle_since=NOW)
+BUSY = Track(Activity.BUSY, Evidence.KERNELS, idle_since=NOW, share=1.0)
 COMPUTES = BUSY._replace(evidence=Evidence.CPU)
 IDLE = Track(Activity.IDLE, Evidence.NOTHING, idle_since=NOW - 60)
 LONG_IDLE = IDLE._replace(idle_since=NOW - 999)
@@ -49,7 +49,7 @@ def told(
     held = {(UID, f"GPU-{index}"): track for index, track in enumerate(tracks)}
     observation = Observation(Sample(now, ()), pods_on_node([pod("a", **claim)]), {})
     memory = ActivityMemory(pods={} if past is None else {UID: past})
-    return pods_watched(observation, memory, known, held, [], now)[UID]
+    return pods_watched(observation, memory, known, held, [], mean_seconds=60.0, now=now)[UID]
 
 
 def state(track: PodTrack) -> tuple[str, str]:
@@ -130,7 +130,7 @@ def test_nothing_is_known_of_pods_that_claim_and_hold_nothing() -> None:
     """
     observation = Observation(Sample(NOW, ()), pods_on_node([pod("a")]), {})
 
-    assert {} == pods_watched(observation, ActivityMemory(), {}, {}, [], NOW)
+    assert {} == pods_watched(observation, ActivityMemory(), {}, {}, [], mean_seconds=60.0, now=NOW)
 
 
 def test_a_claim_without_memory_is_idle(card: Watched) -> None:
@@ -305,7 +305,9 @@ def test_a_card_that_is_not_identified_hides_claims() -> None:
     """
     sample = Sample(NOW, (), unidentified=(Trouble("index 3: no access"),))
     observation = Observation(sample, pods_on_node([pod("a", claims=True)]), {})
-    found = pods_watched(observation, ActivityMemory(), {"GPU-0": CARD}, {}, [], NOW)
+    found = pods_watched(
+        observation, ActivityMemory(), {"GPU-0": CARD}, {}, [], mean_seconds=60.0, now=NOW
+    )
 
     assert "a card of the node has never said which one it is" == found[UID].why
 
@@ -361,7 +363,7 @@ def test_work_on_two_cards_at_once_counts_once() -> None:
     """
     A pod that uses two cards at the same time is busy for that time, not twice.
     """
-    cards = (CARD._replace(working=frozenset({UID})),) * 2
+    cards = (CARD._replace(working={UID: 1.0}),) * 2
     past = PodTrack(idle_since=NOW - 20, known_since=NOW - 20)
 
     assert 0.25 == told(BUSY, BUSY, past=past, cards=cards).busy_share
@@ -371,24 +373,58 @@ def test_the_share_ends_with_the_card_that_was_heard_of_last() -> None:
     """
     Of two cards that answer one after the other, the time that both have told of counts.
     """
-    cards = (CARD._replace(until=NOW - 2), CARD._replace(working=frozenset({UID})))
+    cards = (CARD._replace(until=NOW - 2), CARD)
     past = PodTrack(idle_since=NOW - 20, known_since=NOW - 12)
 
-    assert 0.3 == told(BUSY, BUSY, past=past, cards=cards).busy_share
+    assert 0.3 == told(IDLE, BUSY, past=past, cards=cards).busy_share
+
+
+def test_who_works_half_of_the_time_is_half_busy(card: Watched) -> None:
+    """
+    Of a time in which a pod worked, the share counts that the driver gives it.
+    """
+    card.settle(12)
+    for _ in range(12):
+        card.pass_({1: 0.5})
+
+    assert 0.5 == card.whole("a").busy_share
+
+
+def test_what_the_cpu_does_counts_as_well(card: Watched) -> None:
+    """
+    A message is read and answered by the CPU: its time is added to that of the card, up to all.
+    """
+    card.settle(12)
+    for _ in range(12):
+        card.cpu[1] = card.cpu.get(1, 0.0) + 1.0
+        card.pass_({1: 0.5})
+
+    assert 0.7 == pytest.approx(card.whole("a").busy_share)
+
+
+def test_work_on_a_card_where_it_holds_nothing_counts() -> None:
+    """
+    Who works before a list names it is at work all the same.
+    """
+    cards = (CARD, CARD._replace(working={UID: 0.5}))
+    past = PodTrack(idle_since=NOW - 20, known_since=NOW - 20)
+
+    assert 0.125 == told(IDLE, past=past, cards=cards).busy_share
 
 
 @pytest.mark.parametrize(
     ("spans", "expected"),
     [
         ([], 0.0),
-        ([Span(0, 10)], 1.0),
-        ([Span(-5, 5), Span(4, 6)], 0.6),
-        ([Span(9, 99), Span(1, 2)], 0.2),
-        ([Span(1, 9), Span(2, 3)], 0.8),
+        ([Span(0, 10, "a")], 1.0),
+        ([Span(-5, 5, "a"), Span(5, 6, "a")], 0.6),
+        ([Span(9, 99, "a"), Span(1, 2, "a")], 0.2),
+        ([Span(1, 9, "a"), Span(2, 3, "b")], 0.8),
+        ([Span(0, 10, "a", 0.25), Span(0, 4, "b", 0.5)], 0.25),
     ],
 )
 def test_spans_cover_a_part_of_a_time(spans: list[Span], expected: float) -> None:
     """
-    What overlaps counts once, and what lies outside not at all.
+    The card that was used most counts, and what lies outside not at all.
     """
     assert expected == covered(spans, 0, 10)

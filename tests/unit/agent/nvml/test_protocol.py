@@ -31,7 +31,7 @@ ANSWERS: list[tuple[Ask, Answer]] = [
     (Ask.LOOK, cut("GPU-1", "MIG-1", "MIG-2", gaps=(LOST,))),
     (Ask.LIST, listed(1.5, GpuProcess(1, None), graphics=(GpuProcess(2, 3),))),
     (Ask.LIST, listed(1.5, GpuProcess(1, None), mps=(GpuProcess(2, 3), GpuProcess(1, 4)))),
-    (Ask.WORK, CardWork(1.5, 6.5, 40.0, frozenset({7, 9}))),
+    (Ask.WORK, CardWork(1.5, 6.5, 40.0, {7: 0.25, 9: 1.0})),
     (Ask.WORK, CardWork(1.5, 1.5, 0.0, None, garbled=True)),
     (Ask.LIST, NvmlFailure(None, "list", "entries of no known layout")),
     (Ask.LIST, NvmlFailure(-1, "nvmlOdd")),

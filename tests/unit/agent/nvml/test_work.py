@@ -5,7 +5,7 @@ Where an answer about work begins, and which of a driver's entries count.
 import pytest
 from pynvml import c_nvmlProcessUtilizationSample_t as Entry
 
-from agent.nvml.work import Mark, mark_to_go_on_from, read_samples
+from agent.nvml.work import Mark, Samples, mark_to_go_on_from, read_samples, shares
 
 DATE = 1_700_000_000_000_000
 MARK = Mark(1000.0, DATE, DATE / 1e6 - 1000.0)
@@ -33,7 +33,7 @@ def test_what_was_seen_is_not_news() -> None:
     """
     found = read_samples([entry(7, DATE, smUtil=50), entry(8, smUtil=50)], DATE, DATE + 9)
 
-    assert (frozenset({8}), DATE + 5, False) == found
+    assert Samples({8: 50}, DATE + 5, garbled=False) == found
 
 
 @pytest.mark.parametrize("use", ["smUtil", "memUtil", "encUtil", "decUtil"])
@@ -43,7 +43,7 @@ def test_any_use_is_work(use: str) -> None:
     """
     found = read_samples([entry(7, **{use: 1}), entry(8)], DATE, DATE + 9)
 
-    assert frozenset({7}) == found.workers
+    assert {7: 1} == found.workers
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,22 @@ def test_what_cannot_be_is_garbled(odd: Entry) -> None:
     found = read_samples([odd], DATE, DATE + 9)
 
     assert (DATE, True) == (found.newest, found.garbled)
+
+
+@pytest.mark.parametrize(
+    ("averaged", "covered", "expected"),
+    [
+        (5.0, 5.0, 0.2),
+        (20.0, 5.0, 0.8),
+        (60.0, 5.0, 1.0),
+        (4.9, 5.0, 0.2),
+        (5.0, 0.0, 0.2),
+    ],
+)
+def test_an_average_over_more_is_a_larger_share_of_less(
+    averaged: float, covered: float, expected: float
+) -> None:
+    """
+    What a driver averages since the newest sample was done in the time of the answer, all of it.
+    """
+    assert {7: expected} == shares({7: 20}, averaged, covered)

@@ -18,6 +18,7 @@ from webhook.fleet import Fleet
 from webhook.operations import MOST_OPERATIONS
 from webhook.policy import WebhookPolicy
 from webhook.rewrite import MOST_CONTAINERS, MOST_VOLUMES, Refusal, Rewrite, Unchanged
+from webhook.rewrite.containers import SETTABLE
 
 GPU = {names.NVIDIA_GPU: "1"}
 FORGED = {
@@ -252,6 +253,18 @@ def test_slots_that_a_user_has_scattered_need_no_second_pass(slots: list[str]) -
     result, _ = rewritten(asked)
 
     assert isinstance(decide(copy.deepcopy(result)), Unchanged)
+
+
+@pytest.mark.parametrize("env", sorted(SETTABLE))
+@pytest.mark.parametrize("slot", ["s0", "s9999"])
+def test_a_slot_of_any_variable_needs_no_second_pass(env: str, slot: str) -> None:
+    """
+    Whichever variable has a slot of the user's own, be it one that goes, one pass is enough.
+    """
+    source = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ENV_PREFIX}{slot}']"}}
+    result, _ = rewritten(pod(gpushare() | {"env": [{"name": env, "valueFrom": source}]}))
+
+    assert isinstance(decide(result), Unchanged)
 
 
 def test_forty_thousand_doubles_take_one_operation() -> None:

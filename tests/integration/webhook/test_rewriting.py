@@ -22,6 +22,8 @@ T4 = objects.gpu_labels("Tesla-T4", objects.T4_MIB, (7, 5))
 T4_NODE = "rewriting-t4"
 HERE = {"kubernetes.io/hostname": T4_NODE}
 GIB3_OF_T4 = "0.140000"
+FULL = {"notes": "x" * 252 * 1024}
+FORGED = {names.PLAN: "{}", "ALIYUN_COM_GPU_MEM_IDX": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +151,27 @@ def test_what_cannot_be_read_is_refused_in_evict(site: WebhookSite, webhook: Web
     assert 0 < webhook.metric('gpufence_webhook_requests_total{hook="evict",result="refused"')
 
 
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({names.KAI_FRACTION: "0.5"}, "two ways to declare GPU memory"),
+        ({**FULL, **FORGED}, "leave no room"),
+    ],
+    ids=["two systems", "no room"],
+)
+def test_nobody_talks_himself_out_of_his_limit(
+    site: WebhookSite, annotations: dict[str, str], said: str
+) -> None:
+    """
+    In evict a pod is refused whose own words make its limit unreadable, or leave no room for it.
+    """
+    item = objects.annotated(objects.gpu_pod("shedder"), **annotations)
+    with site.namespace("evict") as name, pytest.raises(ForbiddenError) as caught:
+        site.create(name, item)
+
+    assert said in str(caught.value)
+
+
 def test_the_same_is_a_warning_in_cap(site: WebhookSite) -> None:
     """
     One rung lower the pod is made, and kubectl prints why that may not be wanted.
@@ -192,13 +215,23 @@ def test_a_forged_plan_is_dropped(site: WebhookSite) -> None:
     """
     What only gpufence writes cannot be brought along.
     """
-    item = objects.gpu_pod("forger")
-    item["metadata"]["annotations"] = {names.PLAN: "{}", "ALIYUN_COM_GPU_MEM_IDX": "0"}
+    item = objects.annotated(objects.gpu_pod("forger"), **FORGED)
     with site.namespace("cap") as name:
         found = annotations_of(site.create(name, item))
 
     assert 1 == json.loads(found[names.PLAN])["v"]
     assert "ALIYUN_COM_GPU_MEM_IDX" not in found
+
+
+def test_forged_records_are_dropped_where_there_is_no_room(site: WebhookSite) -> None:
+    """
+    What only gpufence and schedulers write cannot be brought along on a full pod, either.
+    """
+    item = objects.annotated(objects.gpu_pod("forger"), **FULL, **FORGED)
+    with site.namespace("cap") as name:
+        found = annotations_of(site.create(name, item))
+
+    assert FULL == found
 
 
 def test_a_binding_makes_the_values_exact(site: WebhookSite, webhook: Webhook, node: str) -> None:

@@ -10,6 +10,7 @@ from gpufence import names
 from simulator.controlplane import ControlPlane
 from simulator.nvml.faults import Fault
 from simulator.nvml.layout import FaultAction
+from tests.support import objects
 from tests.support.agent.node_site import (
     OVER,
     WITHIN,
@@ -77,6 +78,20 @@ def test_a_pod_whose_first_thread_has_ended_is_evicted(site: NodeSite, namespace
 
     assert () == tuple(nobodys)
     assert not is_gone(ground, "good")
+
+
+def test_a_pod_whose_words_contradict_each_other_is_evicted(site: NodeSite, namespace: str) -> None:
+    """
+    An amount in another system's words beside its own takes no pod its limit: the smaller counts.
+    """
+    ground = site.ground(namespace)
+    with site.agent() as agent:
+        place(ground, objects.annotated(fenced_pod("muddled", OVER), **{names.KAI_FRACTION: "0.5"}))
+        wait_until_gone(ground, "muddled", agent)
+        assert eventually(lambda: bool(events(ground, names.EVICTED)))
+        (told,) = events(ground, names.EVICTED)
+
+    assert "2048 MiB" in told["message"]
 
 
 def test_the_last_resort_ends_a_pod_that_does_not_end(site: NodeSite, namespace: str) -> None:

@@ -5,17 +5,21 @@ What can be typed: verbs, options, and examples of each.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from typing import TYPE_CHECKING
 
+from kubectl_gpufence.options import (
+    PROGRAM,
+    add_scope,
+    add_verb,
+    name,
+    node_name,
+    pod_name,
+    seconds,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_PROGRAM = "kubectl gpufence"
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_FOREVER = 86_400.0
 
 _TOP = """\
 examples:
@@ -89,7 +93,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     Read a call; argparse ends the program with 2 where it cannot be read.
     """
     parser = argparse.ArgumentParser(
-        prog=_PROGRAM,
+        prog=PROGRAM,
         description="Declared, injected and measured GPU memory, side by side.",
         epilog=_ALL,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -97,29 +101,29 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
 
-    top = _verb(verbs, "top", "who holds how much GPU memory", _TOP)
+    top = add_verb(verbs, "top", "who holds how much GPU memory", _TOP)
     top.add_argument("what", nargs="?", choices=("pods", "nodes", "cards"), default="pods")
-    _scope(top)
-    top.add_argument("--node", type=_node_name, metavar="NODE", help="only on this node")
+    add_scope(top)
+    top.add_argument("--node", type=node_name, metavar="NODE", help="only on this node")
     top.add_argument("-o", "--output", choices=("table", "wide", "json"), default="table")
     top.add_argument("-w", "--watch", action="store_true", help="again and again, until Ctrl-C")
     top.add_argument(
         "--interval", type=seconds, default=2.0, metavar="TIME", help="between looks (2s)"
     )
 
-    explain = _verb(verbs, "explain", "the whole story of one pod", _EXPLAIN)
-    explain.add_argument("pod", metavar="POD", type=_pod_name)
-    explain.add_argument("-n", "--namespace", type=_name, metavar="NAMESPACE")
+    explain = add_verb(verbs, "explain", "the whole story of one pod", _EXPLAIN)
+    explain.add_argument("pod", metavar="POD", type=pod_name)
+    explain.add_argument("-n", "--namespace", type=name, metavar="NAMESPACE")
 
-    report = _verb(verbs, "report", "limits, peaks and suggestions by owner", _REPORT)
-    _scope(report)
+    report = add_verb(verbs, "report", "limits, peaks and suggestions by owner", _REPORT)
+    add_scope(report)
     report.add_argument("-o", "--output", choices=("table", "json", "csv"), default="table")
 
-    doctor = _verb(verbs, "doctor", "check the installation", _DOCTOR)
+    doctor = add_verb(verbs, "doctor", "check the installation", _DOCTOR)
     doctor.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
-    inspect = _verb(verbs, "inspect", "what the agent of one node sees", _INSPECT)
-    inspect.add_argument("node", metavar="NODE", type=_node_name)
+    inspect = add_verb(verbs, "inspect", "what the agent of one node sees", _INSPECT)
+    inspect.add_argument("node", metavar="NODE", type=node_name)
     inspect.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
     call = parser.parse_args(arguments)
@@ -128,78 +132,3 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if call.verb == "top" and call.watch and call.output == "json":
         top.error("--watch shows tables; ask for -o json once, as often as you like")
     return call
-
-
-def seconds(text: str) -> float:
-    """
-    Read a time as kubectl writes it: 5s, 1m30s, 500ms, or a bare number of seconds.
-    """
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    if not re.fullmatch(f"(?:{_DURATION.pattern})+", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f'"{text}" is no time; write one such as 5s or 1m30s')
-    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
-
-
-def patience(text: str) -> float:
-    """
-    Read a timeout; zero means none, as for kubectl.
-    """
-    return min(seconds(text) or _FOREVER, _FOREVER)
-
-
-def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, epilog: str
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        prog=f"{_PROGRAM} {name}",
-    )
-    _common(parser)
-    return parser
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", metavar="FILE", help="instead of KUBECONFIG")
-    parser.add_argument("--context", metavar="NAME", help="instead of the current context")
-    parser.add_argument(
-        "--request-timeout",
-        type=patience,
-        default=10.0,
-        metavar="TIME",
-        help="for each request, such as 5s or 1m (10s); 0 waits as long as it takes",
-    )
-
-
-def _scope(parser: argparse.ArgumentParser) -> None:
-    scope = parser.add_mutually_exclusive_group()
-    scope.add_argument(
-        "-n",
-        "--namespace",
-        type=_name,
-        metavar="NAMESPACE",
-        help="instead of the context's",
-    )
-    scope.add_argument("-A", "--all-namespaces", action="store_true")
-
-
-def _pod_name(text: str) -> str:
-    for prefix in ("pod/", "pods/"):
-        text = text.removeprefix(prefix)
-    return _name(text)
-
-
-def _node_name(text: str) -> str:
-    for prefix in ("node/", "nodes/"):
-        text = text.removeprefix(prefix)
-    return _name(text)
-
-
-def _name(text: str) -> str:
-    if re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", text, re.ASCII):
-        return text
-    raise argparse.ArgumentTypeError(f'"{text}" is no name of an object')

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpufence.errors import GpufenceError, InvalidError, UnknownVersionError
@@ -28,6 +28,7 @@ from kube import (
     core,
     read_client_settings,
 )
+from kubectl_gpufence.direct import Direct, addresses, page
 from kubectl_gpufence.pods import is_ready, name_of, node_of, see_pod, status_port
 from kubectl_gpufence.scene import NodeAgent, Scene, SeenNode, by_node, see_node, silent_notes
 from kubectl_gpufence.table import counted
@@ -70,6 +71,7 @@ class ClusterReader:
     client: Client
     agent_seconds: float
     progress: Callable[[str], None]
+    direct: Direct = field(default_factory=Direct)
 
     def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """
@@ -132,6 +134,8 @@ class ClusterReader:
         """
         Read the agents' pods, or say why they cannot be found.
         """
+        if self.direct.agents:
+            return self.direct.agent_pods(), ""
         path = core("namespaces", SYSTEM_NAMESPACE, "pods")
         try:
             return self.listed(path, as_is, {"labelSelector": AGENT_LABEL}), ""
@@ -182,8 +186,10 @@ class ClusterReader:
 
     def proxied(self, pod: JsonObject, path: str) -> str:
         """
-        Read a page of a pod's status port through the API server.
+        Read a page of a pod's status port through the API server, or at its own address.
         """
+        if name_of(pod) in self.direct.agents.values():
+            return page(f"{name_of(pod)}{path}", self.agent_seconds)
         target = f"{name_of(pod)}:{status_port(pod)}"
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", timeout_seconds=self.agent_seconds)
@@ -223,10 +229,13 @@ def reading(
     Connect to the cluster that a call is about.
 
     Raises:
+        InvalidError: an address that it names cannot be read.
         KubeError: there is no cluster, or it does not answer, or refuses what all else stands on.
     """
+    direct = addresses(call, environ)
     with connect(client_settings(call, environ)) as client:
-        yield ClusterReader(client, min(_AGENT_SECONDS, call.request_timeout), progress)
+        seconds = min(_AGENT_SECONDS, call.request_timeout)
+        yield ClusterReader(client, seconds, progress, direct)
 
 
 def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> ClientSettings:

@@ -50,6 +50,7 @@ class Desk:
     def __init__(self, server: ApiServer, folder: Path) -> None:
         self.server = server
         self._config = folder / "config"
+        self.environ = {"KUBECONFIG": str(self._config)}
         self._config.write_text(yaml.safe_dump(_kubeconfig(server.url)))
         self.get("/api/v1/nodes", listed(raw_node()))
         self.get(SYSTEM, listed(agent_pod()))
@@ -73,7 +74,7 @@ class Desk:
         out, err = out or io.StringIO(), err or io.StringIO()
         verb, *rest = arguments
         call = parse([verb, "--request-timeout", "2s", *rest])
-        code = run(call, {"KUBECONFIG": str(self._config)}, Output(out, err, Display(width=100)))
+        code = run(call, self.environ, Output(out, err, Display(width=100)))
         return Said(code, out.getvalue(), err.getvalue())
 
 

@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from kubectl_gpufence.arguments import parse, patience, seconds
+from kubectl_gpufence.arguments import parse
+from kubectl_gpufence.options import patience, seconds
 from kubectl_gpufence.output import Output, output_to
 from kubectl_gpufence.table import Display
 from tests.support.plugin import Screen

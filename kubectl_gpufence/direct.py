@@ -1,0 +1,112 @@
+"""
+Agents and a controller at addresses that somebody names, where they are no pods or the API server
+cannot reach them.
+
+GpufenceError
+└── AddressError     nobody answers there as an agent or a controller would: name another address
+"""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from gpufence.errors import GpufenceError, InvalidError, Problem
+from gpufence.text import printable
+from kubectl_gpufence.options import AGENTS, CONTROLLER
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Mapping
+
+    from kube import JsonObject
+
+_MOST_BYTES: Final = 64 * 2**20
+_REMEDY: Final = "write where its status port is, such as http://10.0.0.7:8080"
+
+
+class AddressError(GpufenceError):
+    """
+    Raised where an address does not answer, or refuses.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """
+    The addresses of agents, by node, and that of the controller, empty without one.
+    """
+
+    agents: Mapping[str, str] = field(default_factory=dict)
+    controller: str = ""
+
+    def agent_pods(self) -> list[JsonObject]:
+        """
+        Return what stands for the agents' pods: each is called as its address.
+        """
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return [
+            {"metadata": {"name": url}, "spec": {"nodeName": node}, "status": ready}
+            for node, url in self.agents.items()
+        ]
+
+
+def addresses(call: argparse.Namespace, environ: Mapping[str, str]) -> Direct:
+    """
+    Read what a call, or else the environment, says of addresses.
+
+    Raises:
+        InvalidError: one of them cannot be read.
+    """
+    said, variable = call.agents, environ.get(AGENTS, "")
+    field_of = "--agents" if said else AGENTS
+    listed = said or [item for item in variable.split(",") if item.strip()]
+    controller, at = call.controller or "", "--controller"
+    if not controller:
+        controller, at = environ.get(CONTROLLER, ""), CONTROLLER
+    return Direct(read_agents(listed, field_of), _url(controller, at) if controller else "")
+
+
+def read_agents(items: Iterable[str], at: str) -> dict[str, str]:
+    """
+    Read NODE=URL of each; `at` is where they were written.
+    """
+    found = {}
+    for item in items:
+        node, separator, url = item.strip().partition("=")
+        if not separator or not node:
+            remedy = "write NODE=URL, such as gpu-1=http://10.0.0.7:8080"
+            raise InvalidError(Problem(at, item, "names no node", remedy))
+        found[node] = _url(url, at)
+    return found
+
+
+def _url(text: str, at: str) -> str:
+    try:
+        parts = urlsplit(text)
+        readable = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        readable = False
+    if not readable:
+        raise InvalidError(Problem(at, text, "is no address", _REMEDY))
+    return text.rstrip("/")
+
+
+def page(url: str, timeout_seconds: float) -> str:
+    """
+    Read a page that stands at an address, past any proxy.
+
+    Raises:
+        AddressError: nobody answers there, or not with a page.
+    """
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(url, timeout=timeout_seconds) as answer:
+            body: bytes = answer.read(_MOST_BYTES)
+            return body.decode()
+    except (OSError, HTTPException, ValueError) as error:
+        raise AddressError(f"{printable(url)}: {printable(str(error))}") from error

@@ -1,0 +1,102 @@
+"""
+How verbs are made, and how what is typed is read: times, names, and the options of every verb.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Final
+
+PROGRAM: Final = "kubectl gpufence"
+AGENTS: Final = "GPUFENCE_AGENTS"  # NODE=URL,...
+CONTROLLER: Final = "GPUFENCE_CONTROLLER"
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_FOREVER = 86_400.0
+
+
+def seconds(text: str) -> float:
+    """
+    Read a time as kubectl writes it: 5s, 1m30s, 500ms, or a bare number of seconds.
+    """
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    if not re.fullmatch(f"(?:{_DURATION.pattern})+", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f'"{text}" is no time; write one such as 5s or 1m30s')
+    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
+
+
+def patience(text: str) -> float:
+    """
+    Read a timeout; zero means none, as for kubectl.
+    """
+    return min(seconds(text) or _FOREVER, _FOREVER)
+
+
+def add_verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, text: str, epilog: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        verb,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=f"{PROGRAM} {verb}",
+    )
+    _add_common(parser)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", metavar="FILE", help="instead of KUBECONFIG")
+    parser.add_argument("--context", metavar="NAME", help="instead of the current context")
+    parser.add_argument(
+        "--request-timeout",
+        type=patience,
+        default=10.0,
+        metavar="TIME",
+        help="for each request, such as 5s or 1m (10s); 0 waits as long as it takes",
+    )
+    parser.add_argument(
+        "--agents",
+        action="append",
+        default=[],
+        metavar="NODE=URL",
+        help=f"ask this agent here, past the API server, and no other; instead of {AGENTS}",
+    )
+    parser.add_argument(
+        "--controller", metavar="URL", help=f"the same of the controller; instead of {CONTROLLER}"
+    )
+
+
+def add_scope(parser: argparse.ArgumentParser) -> None:
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument(
+        "-n",
+        "--namespace",
+        type=name,
+        metavar="NAMESPACE",
+        help="instead of the context's",
+    )
+    scope.add_argument("-A", "--all-namespaces", action="store_true")
+
+
+def pod_name(text: str) -> str:
+    for prefix in ("pod/", "pods/"):
+        text = text.removeprefix(prefix)
+    return name(text)
+
+
+def node_name(text: str) -> str:
+    for prefix in ("node/", "nodes/"):
+        text = text.removeprefix(prefix)
+    return name(text)
+
+
+def name(text: str) -> str:
+    if re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", text, re.ASCII):
+        return text
+    raise argparse.ArgumentTypeError(f'"{text}" is no name of an object')

@@ -1,0 +1,53 @@
+"""
+Agents at addresses that somebody names, past the API server.
+"""
+
+import pytest
+
+from gpufence.errors import InvalidError
+from gpufence.snapshot import write_snapshot
+from kubectl_gpufence.direct import AddressError, page, read_agents
+from tests.http.plugin.desk import ABSENT, AGENT, Desk
+from tests.support.api_server import reply
+from tests.support.plugin import NODE, snapshot
+
+
+def test_an_agent_is_asked_at_its_address(desk: Desk) -> None:
+    """
+    Where an address is named, the API server's proxy is not needed.
+    """
+    desk.get(AGENT, ABSENT)
+    desk.get("/v1/snapshot", reply(write_snapshot(snapshot(version="9.9.9")).encode()))
+
+    said = desk.run("inspect", NODE, "--agents", f"{NODE}={desk.server.url}/")
+
+    assert "9.9.9" in said.out
+
+
+def test_the_environment_names_agents_too(desk: Desk) -> None:
+    """
+    Several stand in one variable, and a call that names some itself leaves it aside.
+    """
+    desk.environ["GPUFENCE_AGENTS"] = f"other=http://127.0.0.1:9, {NODE}={desk.server.url}"
+    desk.get("/v1/snapshot", reply(write_snapshot(snapshot(version="9.9.9")).encode()))
+
+    found = desk.run("top", "nodes", "-o", "json").json
+
+    assert ["1 agent (other)"] == [note.partition(":")[0] for note in found["notes"]]
+
+
+@pytest.mark.parametrize("text", ["gpu-1", "=http://a:1", "gpu-1=a:8080", "gpu-1=http://[", "a="])
+def test_an_address_that_cannot_be_read_is_named(text: str) -> None:
+    """
+    The error says where it stands and what one looks like.
+    """
+    with pytest.raises(InvalidError, match="http://10"):
+        read_agents([text], "--agents")
+
+
+def test_an_address_that_does_not_answer_is_named() -> None:
+    """
+    Nobody there is an error with the address in it.
+    """
+    with pytest.raises(AddressError, match="9/v1/owners"):
+        page("http://127.0.0.1:9/v1/owners", 2.0)

@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -57,6 +58,15 @@ class StatusReply(NamedTuple):
     content_type: str = PLAIN
 
 
+class Question(NamedTuple):
+    """
+    What is asked of a folder of pages: the path below it, and whom the asker says he is.
+    """
+
+    path: str
+    authorization: str
+
+
 def text_reply(status: HTTPStatus, text: str) -> StatusReply:
     """
     Answer with one line of text.
@@ -91,7 +101,8 @@ class CachedPage:
 
 class StatusServer(ThreadingHTTPServer):
     """
-    Serves the pages on a socket that listens already, until closed.
+    Serves the pages on a socket that listens already, until closed. A folder, whose name ends in a
+    slash, answers for every path below it.
     """
 
     daemon_threads = True
@@ -102,11 +113,13 @@ class StatusServer(ThreadingHTTPServer):
         listener: socket.socket,
         pages: Mapping[str, Callable[[], StatusReply]],
         stay_seconds: float = STAY_SECONDS,
+        folders: Mapping[str, Callable[[Question], StatusReply]] | None = None,
     ) -> None:
         super().__init__(("", 0), _Connection, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
         self.pages = pages
+        self.folders = folders or {}
         self._stay_seconds = stay_seconds
         self._deadlines: dict[_Connected, float] = {}
         self._lock = threading.Lock()
@@ -215,9 +228,9 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        page = self.server.pages.get(path)
+        page = self.server.pages.get(path) or self._in_folder(path)
         if page is None:
-            known = ", ".join(sorted(self.server.pages))
+            known = ", ".join(sorted([*self.server.pages, *self.server.folders]))
             self._reply(text_reply(HTTPStatus.NOT_FOUND, f"there are {known}"))
             return
         try:
@@ -234,6 +247,14 @@ class _Connection(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET  # noqa: N815 (as above)
     do_DELETE = do_OPTIONS = do_PATCH = do_PUT = do_POST  # noqa: N815 (as above)
+
+    def _in_folder(self, path: str) -> Callable[[], StatusReply] | None:
+        for name, folder in self.server.folders.items():
+            if path.startswith(name):
+                authorization = self.headers.get("Authorization", "")
+                question = Question(path.removeprefix(name), authorization)
+                return partial(folder, question)
+        return None
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """

@@ -18,6 +18,7 @@ from service.status_server import (
     BACKLOG,
     MOST_CONNECTIONS,
     CachedPage,
+    Question,
     StatusReply,
     StatusServer,
     text_reply,
@@ -266,3 +267,21 @@ def test_without_descriptors_the_oldest_makes_room(server: StatusServer) -> None
 
         assert answered.endswith(b"ok\n")
         assert b"" == rest(lingering)
+
+
+def test_a_folder_answers_for_every_path_below_it() -> None:
+    """
+    It is told the rest of the path, and what the asker says of himself.
+    """
+
+    def folder(question: Question) -> StatusReply:
+        return text_reply(HTTPStatus.OK, f"{question.path} {question.authorization}")
+
+    listener = listen("LISTEN", (LOOPBACK, 0), BACKLOG)
+    server = StatusServer(listener, {"/v1/x": broken}, folders={"/v1/activity/": folder})
+    server.start()
+    with closing(server), closing(http.client.HTTPConnection(LOOPBACK, port(server))) as client:
+        client.request("GET", "/v1/activity/a/b?c", headers={"Authorization": "Bearer t"})
+        body = client.getresponse().read()
+
+    assert b"a/b Bearer t\n" == body

@@ -107,6 +107,17 @@ class ReflectorState:
     last_error: str | None = None
     failing: bool = False
 
+    def is_fresh(self, now: float, outage_seconds: float, silence_seconds: float) -> bool:
+        """
+        Return whether what is known may be acted on.
+
+        A quiet watch is trusted for long, one that keeps failing only for as long as an API server
+        takes to hand over to another.
+        """
+        if not self.synced or self.last_contact is None:
+            return False
+        return now - self.last_contact <= (outage_seconds if self.failing else silence_seconds)
+
 
 class Reflector(Generic[T]):
     """

@@ -134,27 +134,21 @@ class Watches:
     def trust(self) -> WatchHealth:
         """
         Return how far what is known may be acted on.
-
-        A quiet watch is trusted for long, one that keeps failing only for as long as an API server
-        takes to hand over to another.
         """
         now = time.monotonic()
         states = {kind: each.state for kind, each in list(self._reflectors.items())}
         synced = len(states) == _WATCHES and all(state.synced for state in states.values())
         heard = [
-            (now - state.last_contact, state.failing)
+            now - state.last_contact
             for state in states.values()
             if state.last_contact is not None
         ]
-        fresh = synced and all(
-            silence
-            <= (self._settings.outage_seconds if failing else self._settings.silence_seconds)
-            for silence, failing in heard
-        )
+        outage, silence = self._settings.outage_seconds, self._settings.silence_seconds
+        fresh = synced and all(state.is_fresh(now, outage, silence) for state in states.values())
         return WatchHealth(
             synced=synced,
             fresh=fresh,
-            silence_seconds=max((silence for silence, _ in heard), default=None),
+            silence_seconds=max(heard, default=None),
             trouble="; ".join(
                 f"{kind}: {state.last_error}" for kind, state in states.items() if state.failing
             ),

@@ -1,0 +1,3 @@
+"""
+What the controller knows of the cluster, kept true by watches.
+"""

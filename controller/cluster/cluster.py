@@ -1,0 +1,118 @@
+"""
+All that is known of the cluster, and how far it may be acted on.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controller.cluster.kept import Shared
+from controller.cluster.kinds_watch import KindsWatch
+from controller.cluster.owners import Assembler, Seen
+from controller.cluster.watches import Watches
+from gpufence import names
+from gpufence.idle import highest_rung
+from kube import WatchSettings
+from kube.kinds import Kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controller.model import ClusterState
+    from controller.settings import ControllerSettings
+    from kube import Client, ReflectorState
+
+OUTAGE_SECONDS: Final = 5.0
+"""
+A watch that keeps failing for longer than this makes what is known stale.
+"""
+SILENCE_SECONDS: Final = 120.0
+"""
+The same for one on which nothing comes: quiet watches are opened anew after 75 seconds.
+"""
+
+
+class WatchTrust(NamedTuple):
+    """
+    Whether what is known may be acted on, and what stands against it.
+    """
+
+    fresh: bool
+    trouble: str
+
+
+class Cluster:
+    """
+    Watches, and puts together what they say; `client` speaks as the controller's own account.
+    """
+
+    def __init__(
+        self, client: Client, settings: ControllerSettings, pace: WatchSettings | None = None
+    ) -> None:
+        pace = pace or WatchSettings()
+        shared = Shared()
+        units = settings.unit_defaults
+        self.kinds = Kinds(client, remembered_seconds=settings.kinds_seconds / 2)
+        self._given = dict(settings.agents)
+        self._watches = Watches(client, settings.namespace, units, shared, pace)
+        self._owners = KindsWatch(client, self.kinds, shared, pace, settings.kinds_seconds)
+        self._assembler = Assembler(settings.rules, settings.exempt_namespaces)
+
+    def start(self) -> None:
+        self._watches.start()
+        self._owners.start()
+
+    def stop(self) -> None:
+        self._owners.stop()
+        self._watches.stop()
+
+    def look(self) -> ClusterState:
+        """
+        Return everything as it is known now; one thread at a time.
+        """
+        # Asked before the parts are read: what comes in between is only newer.
+        fresh = self.trust().fresh
+        known = self._owners.known()
+        watches = self._watches
+        return self._assembler.assemble(
+            Seen(
+                now=time.time(),
+                fresh=fresh,
+                pods=watches.pods.items,
+                owners=known.owners,
+                nodes=watches.nodes.items,
+                namespaces=watches.namespaces.items,
+                highest=highest_rung(watches.policies.items.get(names.POLICY_CONFIGMAP)),
+                scalers=known.scalers,
+                blind=known.blind,
+                unread=known.unread,
+            )
+        )
+
+    def agents(self) -> Mapping[str, str]:
+        """
+        Return the address of each node's agent.
+        """
+        if self._given:
+            return self._given
+        found = self._watches.agents.items.values()
+        return {node: f"http://{_shown(address)}:8080" for node, address in found}
+
+    def trust(self) -> WatchTrust:
+        known = self._owners.known()
+        states: tuple[ReflectorState, ...] = (*self._watches.states(), *known.states)
+        now = time.monotonic()
+        fresh = known.complete and all(
+            state.is_fresh(now, OUTAGE_SECONDS, SILENCE_SECONDS) for state in states
+        )
+        said = {state.last_error for state in states if state.failing and state.last_error}
+        unsynced = sum(not state.synced for state in states)
+        waiting = [f"{unsynced} collections have not been read yet"] if unsynced else []
+        if not known.complete:
+            waiting.append("it is not known which kinds there are")
+        return WatchTrust(fresh, "; ".join([*sorted(said), *waiting]))
+
+
+def _shown(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

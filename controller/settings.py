@@ -1,0 +1,205 @@
+"""
+What an operator can set about the controller.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from controller.rules import ReleaseRules
+from gpufence import names
+from gpufence.dialects import Units
+from gpufence.errors import InvalidError, Problem
+from gpufence.setting_kinds import ADDRESS, NAMES, Kind, choice
+from gpufence.settings import UnitSettings, part, read_settings, setting
+from service.logs import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.setting_kinds import Row
+
+STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
+AGENTS: Final = "GPUFENCE_AGENTS"
+IDENTITY: Final = "GPUFENCE_IDENTITY"
+_MOST_AGENTS: Final = 5000
+
+
+def read_agents(text: str, row: Row) -> Mapping[str, str]:
+    """
+    Read `NODE=URL,...`.
+    """
+    agents: dict[str, str] = {}
+    for item in text.split(","):
+        node, _, url = item.strip().partition("=")
+        if not node or not url.startswith("http://") or len(agents) >= _MOST_AGENTS:
+            remedy = "write it like node-1=http://10.0.0.7:8080,node-2=http://10.0.0.8:8080"
+            raise InvalidError(Problem(row.variable, item, "names no agent", remedy))
+        agents[node] = url.rstrip("/")
+    return agents
+
+
+def write_agents(agents: tuple[tuple[str, str], ...]) -> str:
+    return ",".join(f"{node}={url}" for node, url in agents)
+
+
+_AGENTS: Final = Kind(lambda text, row: tuple(read_agents(text, row).items()), write_agents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSettings:
+    """
+    Who of several acts: the timings that Kubernetes' own controllers have.
+    """
+
+    held_seconds: float = field(
+        default=15.0,
+        metadata=setting(
+            "GPUFENCE_LEASE_SECONDS",
+            "how long nobody else takes the Lease after its holder last renewed it",
+            least=1,
+            most=600,
+        ),
+    )
+    renew_within_seconds: float = field(
+        default=10.0,
+        metadata=setting(
+            "GPUFENCE_LEASE_RENEW_SECONDS",
+            "how long after its last renewal the holder still acts; less than the above",
+            least=0.5,
+            most=600,
+        ),
+    )
+    retry_seconds: float = field(
+        default=2.0,
+        metadata=setting(
+            "GPUFENCE_LEASE_RETRY_SECONDS",
+            "how often the Lease is renewed, or tried for",
+            least=0.1,
+            most=60,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """
+    All of it.
+    """
+
+    status_listen: tuple[str, int] = field(
+        default=("", 8080),
+        metadata=setting(
+            STATUS_LISTEN,
+            "host:port for `/healthz`, `/metrics`, `/v1/owners` and `/v1/activity/`, plain; no "
+            "host means every interface, port 0 takes a free one and logs it",
+            kind=ADDRESS,
+        ),
+    )
+    log_level: str = field(
+        default="info",
+        metadata=setting(
+            "GPUFENCE_LOG_LEVEL", "`debug`, `info`, `warning` or `error`", kind=choice(LEVELS)
+        ),
+    )
+    identity: str = field(
+        default="",
+        metadata=setting(
+            IDENTITY,
+            "as whom the Lease is held; the manifest takes the pod's name",
+            unset="the machine's name and a number",
+        ),
+    )
+    namespace: str = field(
+        default=names.SYSTEM_NAMESPACE,
+        metadata=setting(
+            "GPUFENCE_NAMESPACE",
+            f"where the kill switch is, the ConfigMap `{names.POLICY_CONFIGMAP}`, and the Lease "
+            f"`{names.CONTROLLER}` and the agents",
+        ),
+    )
+    exempt_namespaces: frozenset[str] = field(
+        default=frozenset(names.EXEMPT_NAMESPACES),
+        metadata=setting(
+            "GPUFENCE_EXEMPT_NAMESPACES",
+            "namespaces, comma-separated, in which nobody is ever released, whatever their labels "
+            "say",
+            kind=NAMES,
+        ),
+    )
+    agents: tuple[tuple[str, str], ...] = field(
+        default=(),
+        metadata=setting(
+            AGENTS,
+            "where agents are that are no pods of this cluster: `NODE=URL,...`",
+            kind=_AGENTS,
+            unset="the agents' pods",
+        ),
+    )
+    activity_auth: str = field(
+        default="token",
+        metadata=setting(
+            "GPUFENCE_ACTIVITY_AUTH",
+            "who may ask `/v1/activity/`: `token` (whoever's token may get the owner's `scale`), "
+            "or `none` (whoever reaches the port)",
+            kind=choice(("token", "none")),
+        ),
+    )
+    pass_seconds: float = field(
+        default=2.0,
+        metadata=setting(
+            "GPUFENCE_PASS_SECONDS", "from one look at all owners to the next", least=0.1, most=60
+        ),
+    )
+    kinds_seconds: float = field(
+        default=120.0,
+        metadata=setting(
+            "GPUFENCE_KINDS_SECONDS",
+            "after how long a kind of owners or autoscalers is found that was not there before",
+            least=0.2,
+            most=3600,
+        ),
+    )
+    agent_seconds: float = field(
+        default=5.0,
+        metadata=setting(
+            "GPUFENCE_AGENT_SECONDS", "the longest wait for an agent's answer", least=0.1, most=60
+        ),
+    )
+    request_seconds: float = field(
+        default=5.0,
+        metadata=setting(
+            "GPUFENCE_REQUEST_SECONDS",
+            "the longest wait for the API server's answer to an act, or about the Lease; less than "
+            "the holder still acts",
+            least=0.1,
+            most=60,
+        ),
+    )
+    lease: LeaseSettings = field(default_factory=LeaseSettings, metadata=part("Who acts"))
+    rules: ReleaseRules = field(
+        default_factory=ReleaseRules, metadata=part("When an owner is released")
+    )
+    units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
+
+    @property
+    def unit_defaults(self) -> Units:
+        return Units(
+            gpushare_bytes=self.units.gpushare_bytes, volcano_factor=self.units.volcano_factor
+        )
+
+    @property
+    def holder(self) -> str:
+        return self.identity or socket.gethostname()
+
+
+def read_controller_settings(variables: Mapping[str, str]) -> ControllerSettings:
+    """
+    Read every setting.
+
+    Raises:
+        SettingsError: with everything that is wrong.
+    """
+    return read_settings(ControllerSettings, variables)

@@ -58,7 +58,7 @@ class StatusReply(NamedTuple):
     content_type: str = PLAIN
 
 
-class Question(NamedTuple):
+class PageQuestion(NamedTuple):
     """
     What is asked of a folder of pages: the path below it, and whom the asker says he is.
     """
@@ -113,7 +113,7 @@ class StatusServer(ThreadingHTTPServer):
         listener: socket.socket,
         pages: Mapping[str, Callable[[], StatusReply]],
         stay_seconds: float = STAY_SECONDS,
-        folders: Mapping[str, Callable[[Question], StatusReply]] | None = None,
+        folders: Mapping[str, Callable[[PageQuestion], StatusReply]] | None = None,
     ) -> None:
         super().__init__(("", 0), _Connection, bind_and_activate=False)
         self.socket.close()
@@ -252,7 +252,7 @@ class _Connection(BaseHTTPRequestHandler):
         for name, folder in self.server.folders.items():
             if path.startswith(name):
                 authorization = self.headers.get("Authorization", "")
-                question = Question(path.removeprefix(name), authorization)
+                question = PageQuestion(path.removeprefix(name), authorization)
                 return partial(folder, question)
         return None
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 import threading
 import time
 from collections import OrderedDict, deque
@@ -28,6 +27,7 @@ from kube import (
     UnreachableError,
     core,
 )
+from kube.events import EventPlace, EventText, EventTimes, Reporter, make_event, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     from kube import Client, JsonObject
 
 _log = logging.getLogger(__name__)
-
-NODE_EVENTS: Final = "default"
-"""Where Events of objects without a namespace live, by the custom of client-go."""
-
-_LONGEST_NAME = 253
-_LONGEST_INSTANCE = 128
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 _PASSING: Final = (UnreachableError, ThrottledError, ServerError)
 
@@ -60,42 +53,19 @@ class WrittenEvent(NamedTuple):
 
 def name_event(notice: Notice, unique: str, now: str) -> WrittenEvent:
     """
-    Name an Event after its object, as kubectl users expect, if that makes a name.
+    Name a new Event.
     """
-    name = f"{notice.regarding.name}.{unique}"
-    if len(name) > _LONGEST_NAME or not _SUBDOMAIN.fullmatch(name):
-        name = f"{COMPONENT}.{unique}"
-    return WrittenEvent(notice.regarding.namespace or NODE_EVENTS, name, now)
+    return WrittenEvent(*place_of(notice.regarding, COMPONENT, unique), now)
 
 
 def event(notice: Notice, event_name: WrittenEvent, node: str, count: int, now: str) -> JsonObject:
-    """
-    Make a core/v1 Event, the form that every version of kubectl shows with its count.
-    """
-    about = notice.regarding
-    involved = {
-        "apiVersion": about.api_version,
-        "kind": about.kind,
-        "name": about.name,
-        "uid": about.uid,
-    }
-    if about.namespace:
-        involved["namespace"] = about.namespace
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"namespace": event_name.namespace, "name": event_name.name},
-        "involvedObject": involved,
-        "type": "Warning",
-        "reason": notice.reason,
-        "message": notice.message,
-        "firstTimestamp": event_name.first,
-        "lastTimestamp": now,
-        "count": count,
-        "source": {"component": COMPONENT, "host": node},
-        "reportingComponent": COMPONENT,
-        "reportingInstance": node[:_LONGEST_INSTANCE],
-    }
+    return make_event(
+        notice.regarding,
+        EventText(notice.reason, notice.message),
+        Reporter(COMPONENT, node, host=node),
+        EventPlace(event_name.namespace, event_name.name),
+        EventTimes(event_name.first, now, count),
+    )
 
 
 def event_patch(notice: Notice, count: int, now: str) -> JsonObject:

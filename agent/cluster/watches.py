@@ -139,9 +139,7 @@ class Watches:
         states = {kind: each.state for kind, each in list(self._reflectors.items())}
         synced = len(states) == _WATCHES and all(state.synced for state in states.values())
         heard = [
-            now - state.last_contact
-            for state in states.values()
-            if state.last_contact is not None
+            now - state.last_contact for state in states.values() if state.last_contact is not None
         ]
         outage, silence = self._settings.outage_seconds, self._settings.silence_seconds
         fresh = synced and all(state.is_fresh(now, outage, silence) for state in states.values())

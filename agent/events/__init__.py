@@ -9,7 +9,6 @@ from agent.events.episodes import (
     EventCreate,
     EventPatch,
     Notice,
-    Regarding,
     damped,
     is_urgent,
 )
@@ -20,6 +19,7 @@ from agent.events.notices import (
     notices_of_act,
     unreadable,
 )
+from kube.events import Regarding
 
 __all__ = [
     "NOTHING_ANNOUNCED",

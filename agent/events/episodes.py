@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from gpufence import names
 from gpufence.settings import setting
 from gpufence.text import printable
+from kube.events import Regarding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,19 +28,6 @@ EpisodeKey: TypeAlias = tuple[str, str, str, str]
 
 MOST_CHARACTERS: Final = 1023
 """An Event's message may hold 1,024."""
-
-
-@dataclass(frozen=True, slots=True)
-class Regarding:
-    """
-    The object an Event is listed under; `kubectl describe` finds it by all of these.
-    """
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
 
 
 @dataclass(frozen=True, slots=True)

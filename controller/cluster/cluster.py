@@ -7,14 +7,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.kept import Shared
 from controller.cluster.kinds_watch import KindsWatch
-from controller.cluster.owners import Assembler, Seen
-from controller.cluster.watches import Watches
+from controller.cluster.owners import Assembler, SeenCluster
+from controller.cluster.shared import Shared
+from controller.cluster.watches import ClusterWatches
 from gpufence import names
 from gpufence.idle import highest_rung
 from kube import WatchSettings
-from kube.kinds import Kinds
+from kube.discovery import Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class WatchTrust(NamedTuple):
 
 class Cluster:
     """
-    Watches, and puts together what they say; `client` speaks as the controller's own account.
+    Watches, and puts together what is seen; `client` speaks as the controller's own account.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Cluster:
         units = settings.unit_defaults
         self.kinds = Kinds(client, remembered_seconds=settings.kinds_seconds / 2)
         self._given = dict(settings.agents)
-        self._watches = Watches(client, settings.namespace, units, shared, pace)
+        self._watches = ClusterWatches(client, settings.namespace, units, shared, pace)
         self._owners = KindsWatch(client, self.kinds, shared, pace, settings.kinds_seconds)
         self._assembler = Assembler(settings.rules, settings.exempt_namespaces)
 
@@ -76,7 +76,7 @@ class Cluster:
         known = self._owners.known()
         watches = self._watches
         return self._assembler.assemble(
-            Seen(
+            SeenCluster(
                 now=time.time(),
                 fresh=fresh,
                 pods=watches.pods.items,

@@ -13,16 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from controller.cluster.kept import keep_owner, keep_scaler
-from controller.cluster.store import Store
+from controller.cluster.store import LiveStore
 from kube import ForbiddenError, KubeError, NotFoundError, Reflector, Source
-from kube.workloads import is_notebook, is_workload
+from kube.owners import is_notebook, is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.cluster.kept import KeptOwner, Shared, Target
+    from controller.cluster.kept import KeptOwner, Target
+    from controller.cluster.shared import Shared
     from kube import Client, ReflectorState, WatchSettings
-    from kube.kinds import ApiKind, Kinds
+    from kube.discovery import Kinds
+    from kube.kinds import ApiKind
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ _Name: TypeAlias = "tuple[str, str]"
 
 class _Followed(NamedTuple):
     kind: ApiKind
-    store: Store[Any]
+    store: LiveStore[Any]
     reflector: Reflector[Any]
 
 
@@ -169,7 +171,7 @@ class KindsWatch:
         except NotFoundError:
             return ""  # gone since we heard of it
         keep = keep_scaler if name in SCALERS else partial(_keep, kind=kind, shared=self._shared)
-        store: Store[Any] = Store()
+        store: LiveStore[Any] = LiveStore()
         source: Source[Any] = Source(path=kind.everywhere, keep=keep, from_cache=True)
         reflector: Reflector[Any] = Reflector(self._client, source, store, self._pace)
         reflector.start()

@@ -13,16 +13,17 @@ from controller.model import ClusterState, OwnerKey, OwnerState, Way
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.idle import idle_rung, read_idle_words, read_note
-from kube.workloads import is_notebook, is_workload
+from kube.owners import is_notebook, is_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from controller.cluster.kept import KeptOwner, KeptPod, NamespaceWords
+    from controller.cluster.kept import KeptOwner, NamespaceWords
+    from controller.cluster.pods import KeptPod
     from controller.model import NodeRoom, PodState
     from controller.rules import ReleaseRules
     from gpufence.idle import IdleRung, IdleWords, ReleaseNote
-    from kube.workloads import ApiOwner, Reference
+    from kube.owners import ApiOwner, Reference
 
 SYSTEM_PRIORITY: Final = 2 * 10**9
 """
@@ -36,7 +37,7 @@ _BY_KIND: Final = {
 }
 
 
-class Seen(NamedTuple):
+class SeenCluster(NamedTuple):
     """
     What the watches know at one moment: pods and owners by UID, the rest by name.
 
@@ -89,7 +90,7 @@ class Assembler:
         self._owned: dict[str, tuple[KeptPod, OwnerKey, PodState]] = {}
         self._said: dict[str, _Said] = {}
 
-    def assemble(self, seen: Seen) -> ClusterState:
+    def assemble(self, seen: SeenCluster) -> ClusterState:
         """
         Return everything at one moment.
         """
@@ -132,7 +133,9 @@ class Assembler:
             return known
         return kept, key, kept.state._replace(owner=key)
 
-    def _owner(self, seen: Seen, tree: _Tree, top: _Top, pods: tuple[PodState, ...]) -> OwnerState:
+    def _owner(
+        self, seen: SeenCluster, tree: _Tree, top: _Top, pods: tuple[PodState, ...]
+    ) -> OwnerState:
         namespace = seen.namespaces[top.key.namespace]
         asked = idle_rung(namespace.labels)
         rung = None if asked is None else min(asked, seen.highest)
@@ -194,7 +197,7 @@ class _Tree:
     Who is above whom.
     """
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: SeenCluster) -> None:
         self._seen = seen
         self._admitting = {
             kept.owner.controller.uid: kept

@@ -14,7 +14,7 @@ from gpufence.quantity import NANO, read_nano
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kube import JsonObject
+    from kube.replies import JsonObject
 
 CPU: Final = "cpu"
 PODS: Final = "pods"

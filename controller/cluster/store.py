@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Store(Generic[T]):
+class LiveStore(Generic[T]):
     """
     Objects by key, the handler of a reflector; None stands for one that is of no concern.
     """

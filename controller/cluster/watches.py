@@ -11,17 +11,19 @@ from controller.cluster.kept import (
     keep_agent,
     keep_namespace,
     keep_node,
-    keep_pod,
     keep_policy,
 )
-from controller.cluster.store import Store
+from controller.cluster.pods import keep_pod
+from controller.cluster.store import LiveStore
 from gpufence import names
 from kube import Reflector, Source, core
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.cluster.kept import KeptPod, NamespaceWords, Shared
+    from controller.cluster.kept import NamespaceWords
+    from controller.cluster.pods import KeptPod
+    from controller.cluster.shared import Shared
     from controller.model import NodeRoom
     from gpufence.dialects import Units
     from kube import Client, ReflectorState, WatchSettings
@@ -30,7 +32,7 @@ LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 AGENT_LABELS: Final = "app.kubernetes.io/name=gpufence-agent"
 
 
-class Watches:
+class ClusterWatches:
     """
     Five collections, each followed on a thread of its own.
     """
@@ -38,15 +40,15 @@ class Watches:
     def __init__(
         self, client: Client, namespace: str, units: Units, shared: Shared, pace: WatchSettings
     ) -> None:
-        self.pods: Store[KeptPod] = Store()
-        self.nodes: Store[NodeRoom] = Store()
-        self.namespaces: Store[NamespaceWords] = Store()
-        self.policies: Store[Mapping[str, str]] = Store()
-        self.agents: Store[tuple[str, str]] = Store()
+        self.pods: LiveStore[KeptPod] = LiveStore()
+        self.nodes: LiveStore[NodeRoom] = LiveStore()
+        self.namespaces: LiveStore[NamespaceWords] = LiveStore()
+        self.policies: LiveStore[Mapping[str, str]] = LiveStore()
+        self.agents: LiveStore[tuple[str, str]] = LiveStore()
         of_ours = core("namespaces", namespace, "configmaps")
         policy = {"fieldSelector": f"metadata.name={names.POLICY_CONFIGMAP}"}
         agents = {"labelSelector": AGENT_LABELS}
-        sources: tuple[tuple[Store[Any], Source[Any]], ...] = (
+        sources: tuple[tuple[LiveStore[Any], Source[Any]], ...] = (
             (
                 self.pods,
                 Source(

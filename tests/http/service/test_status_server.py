@@ -18,7 +18,7 @@ from service.status_server import (
     BACKLOG,
     MOST_CONNECTIONS,
     CachedPage,
-    Question,
+    PageQuestion,
     StatusReply,
     StatusServer,
     text_reply,
@@ -274,7 +274,7 @@ def test_a_folder_answers_for_every_path_below_it() -> None:
     It is told the rest of the path, and what the asker says of himself.
     """
 
-    def folder(question: Question) -> StatusReply:
+    def folder(question: PageQuestion) -> StatusReply:
         return text_reply(HTTPStatus.OK, f"{question.path} {question.authorization}")
 
     listener = listen("LISTEN", (LOOPBACK, 0), BACKLOG)

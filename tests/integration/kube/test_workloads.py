@@ -9,9 +9,10 @@ import pytest
 
 from gpufence import names
 from kube import Client, ConflictError, JsonObject, KubeError, PatchType, group
-from kube.kinds import ApiKind, Kinds
+from kube.discovery import Kinds
+from kube.kinds import ApiKind
+from kube.owners import ApiOwner
 from kube.workloads import (
-    ApiOwner,
     annotate,
     find_owner,
     read_owner,

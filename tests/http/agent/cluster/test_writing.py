@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent.events import EventCreate, EventPatch, Notice
-from agent.events.episodes import Regarding
 from gpufence.names import CARDS as CARDS_KEY
 from gpufence.names import LIMIT_EXCEEDED
+from kube.events import Regarding
 from tests.http.agent.cluster.builders import (
     CARDS,
     NAMESPACE,

@@ -1,0 +1,182 @@
+"""
+PURE. What is remembered of each pod, and of the templates of pods: little, and what is alike once.
+
+What a tenant can make long or many has a bound, far above what makes sense; beyond it nothing is
+guessed at.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from controller.cluster.requests import effective_requests
+from controller.model import PodState
+from gpufence import names
+from gpufence.candidates import wanted_resources
+from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS
+from gpufence.errors import InvalidError
+from gpufence.pods import read_pod
+from gpufence.times import read_moment
+from kube.owners import Reference, controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from controller.cluster.shared import Shared
+    from gpufence.pods import Pod
+    from kube.replies import JsonObject
+
+MOST_CONTAINERS: Final = 512
+MOST_TOLERATIONS: Final = 64
+MOST_LABELS: Final = 64
+MOST_CHARACTERS: Final = 2**15
+"""
+Of what one pod, or one owner, says where it may run, and in one of its annotations.
+"""
+UNREADABLE: Final = "..."
+_MEANT: Final = frozenset({*names.USER_KEYS, *ANNOTATION_KEYS, *CARD_KEYS, names.MIRROR})
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class KeptPod(NamedTuple):
+    """
+    A pod whose owner is still to be found, by who controls it.
+    """
+
+    state: PodState
+    controller: Reference | None
+
+
+def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
+    """
+    Keep, by UID, what decides whether it is idle, waits, or takes room; what ended is forgotten.
+    """
+    metadata, spec, status = (_part(pod, key) for key in ("metadata", "spec", "status"))
+    uid, phase = str(metadata.get("uid", "")), str(status.get("phase", ""))
+    if phase in {"Succeeded", "Failed"}:
+        return uid, None
+    conditions = {str(item.get("type")): item for item in _objects(status, "conditions")}
+    idle = conditions.get(names.GPU_IDLE, {})
+    placed = conditions.get("PodScheduled", {})
+    ready = conditions.get("Ready", {})
+    waits = placed.get("status") == "False" and placed.get("reason") == "Unschedulable"
+    controller = controller_of(metadata)
+    state = read_state(metadata, spec, shared, always_gpu=bool(idle))._replace(
+        uid=uid,
+        phase=shared.value(phase),
+        terminating=metadata.get("deletionTimestamp") is not None,
+        ready_at=_since(ready) if ready.get("status") == "True" else None,
+        waiting_since=_since(placed) if waits else None,
+        idle=shared.value(str(idle.get("status", ""))),
+        idle_at=_since(idle) if idle else None,
+    )
+    return uid, KeptPod(state, None if controller is None else shared.value(controller))
+
+
+def read_state(
+    metadata: JsonObject, spec: JsonObject, shared: Shared, *, always_gpu: bool
+) -> PodState:
+    """
+    Read what a pod, or a template of pods, asks for.
+    """
+    gpu, unread = _gpu(metadata, spec, shared, always_gpu=always_gpu)
+    tolerations = islice(_objects(spec, "tolerations"), MOST_TOLERATIONS)
+    priority = spec.get("priority")
+    return PodState(
+        uid="",
+        namespace=shared.value(str(metadata.get("namespace", ""))),
+        name=str(metadata.get("name", "")),
+        owner=None,
+        node=shared.value(str(spec.get("nodeName", ""))),
+        phase="",
+        priority=priority if isinstance(priority, int) else 0,
+        requests=shared.json(effective_requests(spec)),
+        gpu=gpu,
+        # Only who asks for GPUs is ever looked for a place.
+        tolerations=tuple(shared.json(_texts(item)) for item in tolerations) if gpu else (),
+        placement=unread or shared.value(", ".join(_placement(spec))) if gpu else "",
+    )
+
+
+def _gpu(
+    metadata: JsonObject, spec: JsonObject, shared: Shared, *, always_gpu: bool
+) -> tuple[Pod | None, str]:
+    """
+    Read what a pod asks of GPUs, and say what of it was too much to be kept.
+    """
+    meant = {
+        key: text if len(text) <= MOST_CHARACTERS else UNREADABLE
+        for key, text in _texts(_part(metadata, "annotations")).items()
+        if key in _MEANT or key.startswith(names.MEMORY_OF_CONTAINER)
+    }
+    kept = {
+        **spec,
+        "containers": _objects(spec, "containers")[:MOST_CONTAINERS],
+        "initContainers": _objects(spec, "initContainers")[:MOST_CONTAINERS],
+    }
+    unread = ""
+    if _length(spec.get("affinity")) + _length(spec.get("nodeSelector")) > MOST_CHARACTERS:
+        kept |= {"affinity": None, "nodeSelector": None}
+        unread = "its affinity is too long to be read"
+    try:
+        pod = read_pod({"metadata": {"annotations": meant}, "spec": kept})
+    except InvalidError:
+        return None, ""
+    if not (wanted_resources(pod) or ANNOTATION_KEYS.keys() & meant.keys() or always_gpu):
+        return None, ""
+    containers = tuple(
+        item._replace(name=shared.value(item.name), gpu=shared.json(item.gpu))
+        for item in pod.containers[:MOST_CONTAINERS]
+    )
+    # Containers hold dicts, so that they are shared by what they say.
+    said = json.dumps([[item.name, item.kind, item.gpu, item.field] for item in containers])
+    return pod._replace(
+        annotations=shared.json(meant),
+        containers=shared.same(said, containers),
+        node_name=shared.value(pod.node_name),
+        node_selector=shared.json(pod.node_selector),
+        affinity=shared.json(pod.affinity),
+    ), unread
+
+
+def _placement(spec: JsonObject) -> Iterator[str]:
+    """
+    Yield what decides where a pod may run and is not worked out.
+    """
+    affinity = _part(spec, "affinity")
+    for key, text in (("podAffinity", "pod affinity"), ("podAntiAffinity", "pod anti-affinity")):
+        if _part(affinity, key).get(_REQUIRED):
+            yield f"a required {text}"
+    spreads = _objects(spec, "topologySpreadConstraints")
+    if any(item.get("whenUnsatisfiable") != "ScheduleAnyway" for item in spreads):
+        yield "a hard topology spread"
+    containers = [*_objects(spec, "containers"), *_objects(spec, "initContainers")]
+    if any(port.get("hostPort") for item in containers for port in _objects(item, "ports")):
+        yield "host ports"
+
+
+def _since(condition: JsonObject) -> float | None:
+    try:
+        return read_moment(str(condition.get("lastTransitionTime", "")), "lastTransitionTime")
+    except InvalidError:
+        return None
+
+
+def _length(value: object) -> int:
+    return len(json.dumps(value)) if value else 0
+
+
+def _texts(item: Mapping[str, Any]) -> dict[str, str]:
+    return {key: text for key, text in item.items() if isinstance(text, str)}
+
+
+def _objects(item: JsonObject, key: str) -> list[JsonObject]:
+    listed = item.get(key)
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _part(item: JsonObject, key: str) -> JsonObject:
+    value = item.get(key)
+    return value if isinstance(value, dict) else {}

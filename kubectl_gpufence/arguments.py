@@ -45,7 +45,7 @@ examples:
   kubectl gpufence report -A                  every owner of GPU pods since the agents started
   kubectl gpufence report -n team-a -o csv > report.csv
 
-The suggested limit is the peak and a tenth, turned into a limit by the rule that webhook and agents
+The suggested limit is the peak and 15 %, turned into a limit by the rule that webhook and agents
 share. It knows only the time since the agents started. A framework that takes all it is told to at
 its start shows its cap, not its need: set gpufence.io/growth in mode observe to see that.
 """

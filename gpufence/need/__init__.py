@@ -1,20 +1,33 @@
 """
-How much memory the models need: what was measured from day to day, kept for each node.
+How much memory the models need: what was measured from day to day, and what follows from it.
 """
 
 from gpufence.need.codec import VERSION, bounded, need_configmap, read_need, write_need
+from gpufence.need.measured import Confidence, cards_of, merged
 from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, top_owner
+from gpufence.need.summary import NeedReasons, NeedSummary, ProposalTerms, summaries, summarise
+from gpufence.need.target import MostHeld, limit_for
 
 __all__ = [
     "VERSION",
     "CardNeed",
+    "Confidence",
+    "MostHeld",
     "NeedDay",
     "NeedKey",
+    "NeedReasons",
+    "NeedSummary",
     "NodeNeed",
     "OwnerNeed",
+    "ProposalTerms",
     "bounded",
+    "cards_of",
+    "limit_for",
+    "merged",
     "need_configmap",
     "read_need",
+    "summaries",
+    "summarise",
     "top_owner",
     "write_need",
 ]

@@ -72,10 +72,10 @@ def bounded(need: NodeNeed, today: str) -> NodeNeed:
         for owner in need.owners
     ]
     kept = _newest(past, MOST_DAYS)
-    for most in range(MOST_DAYS, 0, -1):
+    fitting, most = need._replace(owners=kept), MOST_DAYS
+    while len(write_need(fitting)) > MOST_BYTES and most > 1:
+        most -= 1
         fitting = need._replace(owners=_newest(kept, most))
-        if len(write_need(fitting)) <= MOST_BYTES:
-            break
     return fitting
 
 

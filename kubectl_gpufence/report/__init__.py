@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpufence.need.target import MARGIN_PERCENT
 from kubectl_gpufence.report.owners import (
     owner_json,
     owner_lines,
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from kubectl_gpufence.output import Output
 
 CAUTION: Final = (
-    "SUGGESTED is the peak and a tenth, turned into a limit by the share rule. It knows nothing of "
-    "what has not happened since the agents started: batches, inputs and models that come later."
+    f"SUGGESTED is the peak and {MARGIN_PERCENT} %, turned into a limit by the share rule. "
+    "It knows nothing of what has not happened since the agents started: batches, inputs and "
+    "models that come later."
 )
 
 

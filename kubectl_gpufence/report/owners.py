@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpufence.quantity import MIB
-from gpufence.share import FACTOR_TENTHS, ShareTerms, allowance, reserve_bytes, smallest_limit
+from gpufence.need.measured import FULL_PERCENT
+from gpufence.need.target import MostHeld, limit_for
+from gpufence.share import ShareTerms, allowance, reserve_bytes
 from gpufence.text import duration, printable
 from kubectl_gpufence.table import (
     NOT_THERE,
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from kubectl_gpufence.scene import Scene, SeenNode
     from kubectl_gpufence.table import Display
 
-_FULL_PERCENT: Final = 97
-"""A process this close to its cap and context has probably taken all it was told to."""
-
-_STEP: Final = 64 * MIB
-_HEADROOM_TENTHS: Final = 11
 _CSV: Final = (
     *("namespace", "kind", "name", "nodes", "pods", "limit", "peak", "over_seconds"),
     *("processes", "injected", "evictions", "suggested", "remark"),
@@ -63,12 +59,12 @@ class OwnerLine(NamedTuple):
             return False
         count = max(self.row.processes, 1)
         may = allowance(limit, limit, ShareTerms(self.reserve_bytes, count))
-        return self.row.peak_bytes * 100 >= may.bytes * count * _FULL_PERCENT
+        return self.row.peak_bytes * 100 >= may.bytes * count * FULL_PERCENT
 
     @property
     def suggested_bytes(self) -> int | None:
         """
-        Return a limit under which the peak would fit with a tenth to spare; None without a peak.
+        Return a limit under which the peak and a margin would fit; None without a peak.
         """
         if not self.row.peak_bytes:
             return None
@@ -85,16 +81,9 @@ class OwnerLine(NamedTuple):
 
 def suggested_limit(peak_bytes: int, processes: int, reserve_bytes: int) -> int:
     """
-    Return a limit under which a peak and a tenth would fit, in steps of 64 MiB.
-
-    A process may allocate seven tenths of its part and holds its context besides (gpufence.share):
-    whatever was measured, less the contexts, must be no more than those seven tenths.
+    Return the limit for a peak where nobody knows how it was spread over its processes.
     """
-    count = max(processes, 1)
-    wanted = -(-peak_bytes * _HEADROOM_TENTHS // 10)
-    allocated = max(wanted - count * reserve_bytes, 0)
-    least = smallest_limit(ShareTerms(reserve_bytes, count))
-    return -(-max(wanted, -(-allocated * 10 // FACTOR_TENTHS), least) // _STEP) * _STEP
+    return limit_for(MostHeld(peak_bytes, processes, shares=processes), reserve_bytes)
 
 
 def owner_lines(scene: Scene, namespace: str) -> list[OwnerLine]:

@@ -16,11 +16,11 @@ from tests.support.plugin_cases import reported
 
 @pytest.mark.parametrize(
     ("peak", "processes", "limit"),
-    [(2 * GIB, 1, 2496 * MIB), (0, 0, 640 * MIB), (10 * GIB, 1, 15_360 * MIB)],
+    [(2 * GIB, 1, 3200 * MIB), (0, 0, 640 * MIB), (10 * GIB, 1, 16_640 * MIB)],
 )
 def test_a_suggestion_is_the_share_rule_backwards(peak: int, processes: int, limit: int) -> None:
     """
-    The peak and a tenth, less the contexts, is seven tenths of what is suggested.
+    The peak less the least of contexts, and a margin, is seven tenths of what is suggested.
     """
     assert limit == suggested(peak, processes, 512 * MIB)
 

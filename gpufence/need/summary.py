@@ -1,0 +1,152 @@
+"""
+What each model needs: the peak, a target, how far to trust it, and why, as sentences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpufence.need.measured import (
+    Confidence,
+    cap_reason,
+    cards_of,
+    confidence_of,
+    measured_of,
+    merged,
+)
+from gpufence.need.target import MARGIN_PERCENT, RAISE_PERCENT, TargetTerms, target_for
+from gpufence.text import limit_mebibytes, mebibytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gpufence.need.measured import Measured
+    from gpufence.need.rows import CardNeed, NeedKey, NodeNeed, OwnerNeed
+    from gpufence.need.target import Target
+
+
+class NeedReasons(NamedTuple):
+    """
+    Why each figure is what it is.
+    """
+
+    peak: str
+    target: str
+    confidence: str
+
+
+class NeedSummary(NamedTuple):
+    """
+    What one container of an owner needs on one model of card.
+
+    `target_bytes` is None where nothing can be proposed. `limit_bytes` and `told_bytes` are the
+    largest of the newest day. `capped`: it took all that it could, so that its need cannot be seen.
+    `out_of_memory` counts the days on which CUDA was.
+    """
+
+    key: NeedKey
+    peak_bytes: int
+    target_bytes: int | None
+    confidence: Confidence
+    days: int
+    pods: int
+    held_seconds: float
+    limit_bytes: int | None
+    told_bytes: int | None
+    capped: bool
+    out_of_memory: int
+    evictions: int
+    reasons: NeedReasons
+
+
+class ProposalTerms(NamedTuple):
+    """
+    What an owner or its namespace says about targets.
+    """
+
+    margin_percent: int = MARGIN_PERCENT
+    most_bytes: int | None = None
+
+
+NO_TERMS: Final = ProposalTerms()
+
+
+def summaries(
+    needs: Iterable[NodeNeed], terms_of: Callable[[NeedKey], ProposalTerms] = lambda _: NO_TERMS
+) -> list[NeedSummary]:
+    """
+    Say of every model that any node remembers what it needs, in the order of their keys.
+    """
+    every = list(needs)
+    cards = cards_of(every)
+    summarised = (
+        summarise(owner, cards.get(owner.key.card), terms_of(owner.key)) for owner in merged(every)
+    )
+    return [summary for summary in summarised if summary is not None]
+
+
+def summarise(
+    owner: OwnerNeed, card: CardNeed | None = None, terms: ProposalTerms = NO_TERMS
+) -> NeedSummary | None:
+    """
+    Say what a key of `merged` needs; None where it held nothing.
+    """
+    measured = measured_of(owner, card)
+    if measured is None:
+        return None
+    confidence, why = confidence_of(measured)
+    at_cap = cap_reason(measured)
+    target = None
+    if not at_cap and confidence is not Confidence.LOW:
+        target = target_for(measured.most, measured.too_small_bytes, _terms(measured, terms))
+    newest = measured.newest
+    return NeedSummary(
+        key=owner.key,
+        peak_bytes=measured.most.peak_bytes,
+        target_bytes=None if target is None else target.limit_bytes,
+        confidence=confidence,
+        days=len(measured.days),
+        pods=measured.pods,
+        held_seconds=measured.held_seconds,
+        limit_bytes=max((row.limit_bytes for row in newest if row.limit_bytes), default=None),
+        told_bytes=max((row.told_bytes for row in newest if row.told_bytes), default=None),
+        capped=bool(at_cap),
+        out_of_memory=len({row.day for row in measured.rows if row.out_of_memory_limit_bytes}),
+        evictions=sum(row.evictions for row in measured.rows),
+        reasons=NeedReasons(_why_peak(measured), at_cap or _why(target, terms), why),
+    )
+
+
+def _terms(measured: Measured, terms: ProposalTerms) -> TargetTerms:
+    card = measured.card
+    return TargetTerms(
+        card.reserve_bytes, terms.margin_percent, card.memory_bytes or None, terms.most_bytes
+    )
+
+
+def _why_peak(measured: Measured) -> str:
+    """
+    Return when the most was held, and who says so.
+    """
+    most = measured.most
+    row = next(row for row in measured.rows if row.peak_bytes == most.peak_bytes)
+    by = "the driver's own high-water mark" if row.driver_peak else "measured once a second"
+    several = f" in {row.processes} processes" if row.processes > 1 else ""
+    return f"{mebibytes(most.peak_bytes)} held by one pod on one card{several} on {row.day}, {by}"
+
+
+def _why(target: Target | None, terms: ProposalTerms) -> str:
+    """
+    Return what decided a target: the measured, a limit that was too small, or a bound.
+    """
+    if target is None:
+        return "none: too little was measured"
+    if target.raised_from is not None:
+        small = limit_mebibytes(target.raised_from)
+        why = f"{RAISE_PERCENT} % above {small}, at which it was evicted or out of memory"
+    else:
+        why = f"the peak and {terms.margin_percent} %, as a limit by the share rule"
+    if target.bound_bytes is None:
+        return why
+    by = "the ceiling" if target.bound_bytes == terms.most_bytes else "its card"
+    return f"{why}; {by} bounds it at {limit_mebibytes(target.bound_bytes)}"

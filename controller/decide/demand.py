@@ -118,7 +118,7 @@ def _best(
         for name, node in left.items()
         if name in here and (group := _smallest(node, waiter, here[name]))
     ]
-    return min(found, key=lambda item: (len(item[1]), len(_pods_of(item[1]))), default=None)
+    return min(found, key=lambda item: (len(item[1]), _number_of_pods(item[1])), default=None)
 
 
 def _smallest(
@@ -132,9 +132,9 @@ def _smallest(
     for size in range(1, len(here)):
         if comb(len(here), size) > _MOST_TRIES:
             break
-        for group in combinations(here, size):
-            if _fits_without(node, waiter, group):
-                return group
+        able = [group for group in combinations(here, size) if _fits_without(node, waiter, group)]
+        if able:
+            return min(able, key=_number_of_pods)
     needed = list(here)
     for owner in reversed(here):
         rest = [other for other in needed if other is not owner]
@@ -145,16 +145,19 @@ def _smallest(
 
 def _fits_without(node: NodeLeft, waiter: PodState, owners: Iterable[OwnerState]) -> bool:
     pods = [pod for pod in _pods_of(owners) if pod.node == node.node.name]
-    for pod in pods:
-        node.take(pod)
+    taken = [pod for pod in pods if node.take(pod)]
     fits = node.fitting(waiter) > 0
-    for pod in pods:
+    for pod in taken:
         node.put(pod)
     return fits
 
 
 def _pods_of(owners: Iterable[OwnerState]) -> list[PodState]:
     return [pod for owner in owners for pod in owner.pods if pod.node]
+
+
+def _number_of_pods(owners: Iterable[OwnerState]) -> int:
+    return len(_pods_of(owners))
 
 
 def _leaving(world: ClusterState) -> frozenset[str]:

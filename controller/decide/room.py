@@ -90,9 +90,14 @@ class NodeLeft:
         self._pods[pod.uid] = pod
         self._count(pod, -1)
 
-    def take(self, pod: PodState) -> None:
-        if self._pods.pop(pod.uid, None) is not None:
-            self._count(pod, 1)
+    def take(self, pod: PodState) -> bool:
+        """
+        Take a pod away; return whether it was there.
+        """
+        if self._pods.pop(pod.uid, None) is None:
+            return False
+        self._count(pod, 1)
+        return True
 
     def permits(self, pod: PodState) -> bool:
         """

@@ -1,0 +1,152 @@
+"""
+Builders of what the controller decides on: owners of GPU pods, nodes, and the cluster around them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controller.model import ClusterState, NodeRoom, OwnerKey, OwnerState, PodState, Way
+from gpufence import names
+from gpufence.cards import Card
+from gpufence.dialects import Units
+from gpufence.idle import IdleRung, IdleWords, ReleaseNote
+from gpufence.nodes import GpuNode
+from gpufence.pods import read_pod
+from gpufence.quantity import GIB
+from tests.support.builders import card, container, pod
+
+NOW = 1_800_000_000.0
+WORDS = IdleWords(after_seconds=900.0, contended_seconds=60.0)
+
+
+def owner_key(name: str = "worker", namespace: str = "team-a") -> OwnerKey:
+    return OwnerKey(namespace, "apps/v1", "Deployment", name)
+
+
+def pod_state(
+    name: str = "worker-0",
+    *,
+    namespace: str = "team-a",
+    owner: OwnerKey | None = None,
+    node: str = "node-1",
+    requests: Mapping[str, int] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    spec: Mapping[str, object] | None = None,
+    **changes: Any,
+) -> PodState:
+    """
+    Build a running pod that has one card, of which nobody has said yet what it does.
+    """
+    asked = {names.NVIDIA_GPU: 1} if requests is None else dict(requests)
+    shown = asked if limits is None else dict(limits)
+    written = pod(
+        container(**{key: str(value) for key, value in shown.items()}),
+        annotations=annotations,
+        nodeName=node,
+        **(spec or {}),
+    )
+    state = PodState(
+        uid=f"uid-of-{name}",
+        namespace=namespace,
+        name=name,
+        owner=owner,
+        node=node,
+        phase="Running" if node else "Pending",
+        priority=0,
+        requests=asked | {"pods": 1},
+        gpu=read_pod(written),
+        ready_at=NOW - 86400 if node else None,
+    )
+    return state._replace(**changes)
+
+
+def idle_pod(name: str = "worker-0", *, minutes: float = 30.0, **changes: Any) -> PodState:
+    """
+    Build a pod that has done nothing for so long, as its condition says since a minute later.
+    """
+    at = NOW - 60.0 * minutes + 60.0
+    return pod_state(name, **({"idle": "True", "idle_at": at} | changes))
+
+
+def waiting_pod(name: str = "job-0", *, seconds: float = 120.0, **changes: Any) -> PodState:
+    """
+    Build a pod that no node has taken for so long.
+    """
+    values = {"namespace": "team-b", "node": "", "waiting_since": NOW - seconds} | changes
+    return pod_state(name, **values)
+
+
+def owner_state(
+    *pods: PodState, name: str = "worker", namespace: str = "team-a", **changes: Any
+) -> OwnerState:
+    """
+    Build a Deployment that may be released, with as many replicas as it has pods.
+    """
+    key = owner_key(name, namespace)
+    state = OwnerState(
+        key=key,
+        uid=f"uid-of-{name}",
+        version="7",
+        way=Way.SCALE,
+        replicas=len(pods),
+        pods=tuple(item._replace(owner=key, namespace=namespace) for item in pods),
+        words=WORDS,
+        rung=IdleRung.RELEASE,
+        template=pod_state(f"{name}-template", namespace=namespace, node="", owner=key),
+    )
+    return state._replace(**changes)
+
+
+def node_room(
+    name: str = "node-1",
+    *,
+    cards: int = 2,
+    card_bytes: int = 16 * GIB,
+    labels: Mapping[str, str] | None = None,
+    units: Units | None = None,
+    taints: Iterable[Mapping[str, str]] = (),
+    unschedulable: bool = False,
+    own_cards: tuple[Card, ...] | None = None,
+    **allocatable: int,
+) -> NodeRoom:
+    """
+    Build a node with whole cards; what else it offers goes in as `**{"aliyun.com/gpu-mem": 32}`.
+    """
+    offered = allocatable or {names.NVIDIA_GPU: cards}
+    each = tuple(card(index, memory_bytes=card_bytes) for index in range(cards))
+    node = GpuNode(
+        name=name,
+        labels=dict(labels or {}),
+        resources=frozenset(offered),
+        cards=each if own_cards is None else own_cards,
+        units=units or Units(),
+    )
+    return NodeRoom(node, offered | {"pods": 110}, tuple(taints), unschedulable)
+
+
+def cluster(
+    *owners: OwnerState,
+    pods: Iterable[PodState] = (),
+    nodes: Iterable[NodeRoom] | None = None,
+    now: float = NOW,
+    fresh: bool = True,
+) -> ClusterState:
+    """
+    Build a cluster of these owners with their pods, and of pods that are nobody's here.
+    """
+    rooms = [node_room()] if nodes is None else list(nodes)
+    return ClusterState(
+        now=now,
+        fresh=fresh,
+        owners={item.key: item for item in owners},
+        pods=(*(each for item in owners for each in item.pods), *pods),
+        nodes={item.node.name: item for item in rooms},
+    )
+
+
+def noted(owner: OwnerState, note: ReleaseNote, replicas: int = 0) -> OwnerState:
+    """
+    Return an owner with a note, and with as many replicas; without pods where it has none.
+    """
+    return owner._replace(note=note, replicas=replicas, pods=owner.pods[:replicas])

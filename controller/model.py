@@ -180,7 +180,7 @@ class Act(NamedTuple):
     version: str = ""
 
 
-class Refusal(NamedTuple):
+class Objection(NamedTuple):
     """
     When the last look spoke against a release, and why.
     """
@@ -200,7 +200,7 @@ class ReleaseMemory:
 
     announced: Announcements = field(default_factory=dict)
     released: Mapping[OwnerKey, float] = field(default_factory=dict)  # when, for the rate
-    refused: Mapping[OwnerKey, Refusal] = field(default_factory=dict)
+    refused: Mapping[OwnerKey, Objection] = field(default_factory=dict)
     suspended_until: float = 0.0
     last_said: Mapping[str, bool] = field(default_factory=dict)  # by pod UID: was it idle
     turned_idle: Mapping[str, float] = field(default_factory=dict)  # by pod UID: when

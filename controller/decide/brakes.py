@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from controller.model import Refusal
+from controller.model import Objection
 from gpufence.times import write_moment
 
 if TYPE_CHECKING:
@@ -123,4 +123,4 @@ def refused(memory: ReleaseMemory, key: OwnerKey, why: str, now: float) -> Relea
     recent = {
         other: found for other, found in memory.refused.items() if now - found.at < _RETRY_SECONDS
     }
-    return replace(memory, refused={**recent, key: Refusal(now, why)})
+    return replace(memory, refused={**recent, key: Objection(now, why)})

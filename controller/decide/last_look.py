@@ -64,7 +64,9 @@ def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:
     activity = None if row is None else row.activity
     if activity is None:
         return LastLook(None, f"the agent of node {pod.node} does not know pod {pod.name}")
-    if activity.state != _IDLE or activity.idle_seconds is None:
+    if activity.state != _IDLE:
         why = f" ({activity.why})" if activity.why else ""
         return LastLook(None, f"pod {pod.name} is {activity.state}{why}")
+    if activity.idle_seconds is None:
+        return LastLook(None, f"nobody can tell since when pod {pod.name} has been idle")
     return LastLook(activity.idle_seconds)

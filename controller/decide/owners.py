@@ -86,7 +86,7 @@ def objection(owner: OwnerState, *, contended: bool) -> str:
     if owner.rung is None:
         return f"its namespace has no label {IDLE}: it is only measured"
     if owner.rung is IdleRung.REPORT:
-        return f"{IDLE} is report in its namespace, or {IDLE}'s kill switch says so"
+        return f"{IDLE} is only report here"
     if owner.words is None or owner.replicas is None:
         return "its annotations or its replicas cannot be read"
     if owner.words.problems:

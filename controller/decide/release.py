@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from controller.decide import brakes
+from controller.decide.brakes import brake, refusal, releases_left, watched_turns
 from controller.decide.deadlines import announcement, demands, due
 from controller.decide.demand import waiting_pods
 from controller.decide.notes import command, note_act, release_act, replicas_text
@@ -45,10 +45,10 @@ def decide(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> R
     release is told to the memory afterwards, by `released` or `refused`.
     """
     if not world.fresh:
-        brake = brakes.brake(world, memory)
-        unsure = {key: Standing(key, Step.NOTHING, UNKNOWN, brake) for key in world.owners}
-        return ReleaseDecision(unsure, (), memory, brake)
-    one = _Pass(world, brakes.watched_turns(world, memory, rules), rules)
+        why = brake(world, memory)
+        unsure = {key: Standing(key, Step.NOTHING, UNKNOWN, why) for key in world.owners}
+        return ReleaseDecision(unsure, (), memory, why)
+    one = _Pass(world, watched_turns(world, memory, rules), rules)
     one.finish_acts()
     one.bring_back()
     one.go(one.find_due())
@@ -64,7 +64,7 @@ class _Pass:
         self._world = world
         self._memory = memory
         self._rules = rules
-        self._brake = brakes.brake(world, memory)
+        self._brake = brake(world, memory)
         self._waiters: Sequence[PodState] = waiting_pods(world, rules)
         self._left = dict(world.owners)
         self._standings: dict[OwnerKey, Standing] = {}
@@ -128,7 +128,7 @@ class _Pass:
         if self._brake:
             return
         now = self._world.now
-        left = brakes.releases_left(self._world, self._memory, self._rules)
+        left = releases_left(self._world, self._memory, self._rules)
         for item in items:
             key = item.owner.key
             old = self._memory.announced.get(key)
@@ -148,10 +148,10 @@ class _Pass:
         Release an owner unless something speaks against it just now; return how many went.
         """
         key, now = item.owner.key, self._world.now
-        refusal = brakes.refusal(self._memory, key, now)
-        if refusal:
+        against = refusal(self._memory, key, now)
+        if against:
             self._standings[key] = self._standings[key]._replace(
-                why=f"the last look spoke against it: {refusal}"
+                why=f"the last look spoke against it: {against}"
             )
             return 0
         if left < 1:

@@ -38,7 +38,7 @@ _PLENTY: Final = 2**31
 """More than any node holds: what does not bound how many fit."""
 
 
-class CardNeed(NamedTuple):
+class PodNeed(NamedTuple):
     """
     What a pod needs of each of so many cards; `granted` where somebody has written the amount.
     """
@@ -133,7 +133,7 @@ class NodeLeft:
         by_card = _PLENTY if cards is None else sum(max(each, 0) // amount for each in cards)
         return min(self._left[name] // amount, by_card)
 
-    def _by_whole_cards(self, need: CardNeed) -> int:
+    def _by_whole_cards(self, need: PodNeed) -> int:
         """
         Return how many fit on cards that nobody has a share of.
         """
@@ -142,7 +142,7 @@ class NodeLeft:
         each = min(sizes, default=0) // max(need.limit_bytes, 1)
         return whole // need.cards * each
 
-    def _by_memory(self, need: CardNeed) -> int:
+    def _by_memory(self, need: PodNeed) -> int:
         """
         Return how many fit into the memory of the cards, wherever on them the others are: each of
         these stands in the way of as many as its own limit would make.
@@ -178,7 +178,7 @@ class NodeLeft:
         return [index]
 
 
-def card_need(pod: Pod, node: GpuNode) -> CardNeed | None:
+def card_need(pod: Pod, node: GpuNode) -> PodNeed | None:
     """
     Return what a pod needs of the memory of a node's cards; None where nothing tells.
     """
@@ -189,7 +189,7 @@ def card_need(pod: Pod, node: GpuNode) -> CardNeed | None:
     if not isinstance(limits, Limits) or not limits.limit_bytes:
         return None
     cards = max(part.cards for part in limits.parts)
-    return CardNeed(limits.dialect, limits.limit_bytes, max(cards, 1), limits.enforced)
+    return PodNeed(limits.dialect, limits.limit_bytes, max(cards, 1), limits.enforced)
 
 
 def _equal_cards(node: NodeRoom, resource: str, count: str) -> list[int]:

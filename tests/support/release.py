@@ -32,7 +32,7 @@ def pod_state(
     requests: Mapping[str, int] | None = None,
     annotations: Mapping[str, str] | None = None,
     limits: Mapping[str, Any] | None = None,
-    spec: Mapping[str, object] | None = None,
+    spec: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> PodState:
     """
@@ -66,15 +66,16 @@ def idle_pod(name: str = "worker-0", *, minutes: float = 30.0, **changes: Any) -
     Build a pod that has done nothing for so long, as its condition says since a minute later.
     """
     at = NOW - 60.0 * minutes + 60.0
-    return pod_state(name, **({"idle": "True", "idle_at": at} | changes))
+    values: dict[str, Any] = {"idle": "True", "idle_at": at}
+    return pod_state(name, **(values | changes))
 
 
 def waiting_pod(name: str = "job-0", *, seconds: float = 120.0, **changes: Any) -> PodState:
     """
     Build a pod that no node has taken for so long.
     """
-    values = {"namespace": "team-b", "node": "", "waiting_since": NOW - seconds} | changes
-    return pod_state(name, **values)
+    values: dict[str, Any] = {"namespace": "team-b", "node": "", "waiting_since": NOW - seconds}
+    return pod_state(name, **(values | changes))
 
 
 def owner_state(
@@ -101,6 +102,7 @@ def owner_state(
 def node_room(
     name: str = "node-1",
     *,
+    offered: Mapping[str, int] | None = None,
     cards: int = 2,
     card_bytes: int = 16 * GIB,
     labels: Mapping[str, str] | None = None,
@@ -108,21 +110,20 @@ def node_room(
     taints: Iterable[Mapping[str, str]] = (),
     unschedulable: bool = False,
     own_cards: tuple[Card, ...] | None = None,
-    **allocatable: int,
 ) -> NodeRoom:
     """
-    Build a node with whole cards; what else it offers goes in as `**{"aliyun.com/gpu-mem": 32}`.
+    Build a node that offers whole cards, or what is said.
     """
-    offered = allocatable or {names.NVIDIA_GPU: cards}
+    allocatable = {names.NVIDIA_GPU: cards} if offered is None else dict(offered)
     each = tuple(card(index, memory_bytes=card_bytes) for index in range(cards))
     node = GpuNode(
         name=name,
         labels=dict(labels or {}),
-        resources=frozenset(offered),
+        resources=frozenset(allocatable),
         cards=each if own_cards is None else own_cards,
         units=units or Units(),
     )
-    return NodeRoom(node, offered | {"pods": 110}, tuple(taints), unschedulable)
+    return NodeRoom(node, allocatable | {"pods": 110}, tuple(taints), unschedulable)
 
 
 def cluster(

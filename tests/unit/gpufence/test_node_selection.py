@@ -17,7 +17,7 @@ LABELS = {"zone": "a", "cards": "8"}
 def allowed(node_selector: Mapping[str, str] | None = None, *terms: dict[str, Any]) -> bool:
     required = {"nodeSelectorTerms": list(terms)}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    spec = {"affinity": affinity} if terms else {}
+    spec: dict[str, Any] = {"affinity": affinity} if terms else {}
     read = read_pod(pod(container(), nodeSelector=dict(node_selector or {}), **spec))
     return allows(read, "node-1", LABELS)
 

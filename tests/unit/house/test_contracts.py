@@ -28,6 +28,10 @@ BREACHES = [
     ("agent/model/memory.py", "agent.judge", "The agent's parts know those below them"),
     ("agent/judge/brakes.py", "agent.events", "The agent's parts know those below them"),
     ("controller/model.py", "controller.decide", "The controller's parts know those below them"),
+    (
+        *("controller/decide/demand.py", "controller.decide.deadlines"),
+        "A release is decided in one direction",
+    ),
     ("webhook/policy.py", "webhook.rewrite", "The webhook's parts know those below them"),
     (
         *("agent/cluster/node_view.py", "agent.cluster.publisher"),

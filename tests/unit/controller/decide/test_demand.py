@@ -112,7 +112,7 @@ def test_of_equal_ones_the_first_goes() -> None:
     The order in which they are given is the order in which they go.
     """
     world = cluster(worker("a"), worker("b"), pods=[waiting_pod()])
-    turned = list(reversed(world.owners.values()))
+    turned = list(world.owners.values())[::-1]
 
     assert [("job-0", ["a"])] == asked_to_go(world)
     assert [("job-0", ["b"])] == asked_to_go(world, turned)
@@ -217,7 +217,7 @@ def test_gpushare_needs_one_card() -> None:
     """
     Two idle owners on different cards are of no use together; the one whose card gets room is.
     """
-    node = node_room(**{GPUSHARE: 32, names.GPUSHARE_COUNT: 2})
+    node = node_room(offered={GPUSHARE: 32, names.GPUSHARE_COUNT: 2})
     owners = [
         owner_state(
             idle_pod(

@@ -51,7 +51,7 @@ def test_every_resource_counts() -> None:
     """
     Cards are of no use where cores are short, and a resource that no node offers fits nowhere.
     """
-    node = node_room(**{GPU: 8, "cpu": 4000})
+    node = node_room(offered={GPU: 8, "cpu": 4000})
 
     assert 2 == count(more(requests={GPU: 1, "cpu": 1500}), node=node)
     assert 8 == count(more(requests={GPU: 1, "cpu": 0}), node=node)
@@ -70,12 +70,14 @@ def test_pods_without_a_gpu_take_room_too() -> None:
     """
     What runs beside takes cores, and asks for a place like others.
     """
-    node = node_room(**{GPU: 2, "cpu": 2000})
+    node = node_room(offered={GPU: 2, "cpu": 2000})
     beside = pod_state("beside", requests={"cpu": 1500}, gpu=None)
 
     assert 0 == count(more(requests={GPU: 1, "cpu": 1000}), beside, node=node)
     assert 1 == count(
-        more(requests={"cpu": 1000}, gpu=None), pod_state("a"), node=node_room(cpu=1000)
+        more(requests={"cpu": 1000}, gpu=None),
+        pod_state("a"),
+        node=node_room(offered={"cpu": 1000}),
     )
 
 
@@ -110,7 +112,7 @@ def test_gpushare_counts_by_card() -> None:
     """
     What is left on two cards together is of no use to a pod that gets one of them.
     """
-    node = node_room(**SHARED)
+    node = node_room(offered=SHARED)
     on_both = (gpushare("a", 10, 0), gpushare("b", 10, 1))
 
     assert 4 == count(gpushare("more", 8, node=""), node=node)
@@ -124,7 +126,7 @@ def test_a_card_nobody_knows_may_be_any() -> None:
     A pod on the node of which nobody has noted the card takes room on each, as does one whose note
     names a card that is not there.
     """
-    node = node_room(**SHARED)
+    node = node_room(offered=SHARED)
 
     assert 0 == count(gpushare("more", 8, node=""), gpushare("a", 10), node=node)
     assert 0 == count(gpushare("more", 8, node=""), gpushare("a", 10, 7), node=node)
@@ -136,16 +138,16 @@ def test_cards_are_counted_where_nobody_says_how_many() -> None:
     """
     template = gpushare("more", 12, node="")
 
-    assert 2 == count(template, node=node_room(**{GPUSHARE: 32}))
-    assert 2 == count(template, node=node_room(own_cards=(), **{GPUSHARE: 32}))
-    assert 3 == count(template, node=node_room(own_cards=(), **{GPUSHARE: 36}))
+    assert 2 == count(template, node=node_room(offered={GPUSHARE: 32}))
+    assert 2 == count(template, node=node_room(own_cards=(), offered={GPUSHARE: 32}))
+    assert 3 == count(template, node=node_room(own_cards=(), offered={GPUSHARE: 36}))
 
 
 def test_volcanos_memory_counts_by_card() -> None:
     """
     Volcano puts a pod on one card, too.
     """
-    node = node_room(**{VOLCANO: 32768, names.VOLCANO_NUMBER: 2})
+    node = node_room(offered={VOLCANO: 32768, names.VOLCANO_NUMBER: 2})
     there = pod_state("a", requests={VOLCANO: 10240}, annotations={"volcano.sh/gpu-index": "0"})
 
     assert 1 == count(more(requests={VOLCANO: 16384}), there, node=node)
@@ -156,7 +158,7 @@ def test_memory_that_no_scheduler_counts_is_counted() -> None:
     Of time-sliced cards of 16 GiB each takes two pods that may use 6 GiB, however many clients the
     node offers.
     """
-    node = node_room(units=SLICED, **{GPU: 8})
+    node = node_room(units=SLICED, offered={GPU: 8})
     template = more(annotations={names.MEMORY: "6Gi"})
 
     assert 4 == count(template, node=node)
@@ -169,7 +171,7 @@ def test_what_has_no_limit_counts_as_its_share() -> None:
     A neighbour without an amount is taken for what its node's settings imply, and a template
     without one for what the scheduler counts.
     """
-    node = node_room(units=SLICED, **{GPU: 8})
+    node = node_room(units=SLICED, offered={GPU: 8})
 
     assert 3 == count(more(annotations={names.MEMORY: "6Gi"}), pod_state("a"), node=node)
     assert 7 == count(more(), pod_state("a"), node=node)
@@ -179,7 +181,7 @@ def test_neighbours_that_use_no_card_are_no_hindrance() -> None:
     """
     Pods without any GPU, and those that declare nothing, hold none of the cards' memory.
     """
-    node = node_room(units=SLICED, **{GPU: 8})
+    node = node_room(units=SLICED, offered={GPU: 8})
     others = (pod_state("a", gpu=None), pod_state("b", requests={}))
 
     assert 4 == count(more(annotations={names.MEMORY: "6Gi"}), *others, node=node)
@@ -189,7 +191,7 @@ def test_cards_that_nobody_knows_bound_nothing() -> None:
     """
     Where nothing tells the size of a node's cards only the scheduler's sums count.
     """
-    node = node_room(units=SLICED, own_cards=(), **{GPU: 8})
+    node = node_room(units=SLICED, own_cards=(), offered={GPU: 8})
 
     assert 8 == count(more(annotations={names.MEMORY: "6Gi"}), node=node)
 
@@ -200,10 +202,10 @@ def test_hamis_memory_counts_though_no_node_offers_it() -> None:
     its vGPUs takes none.
     """
     asked = {GPU: 1, names.HAMI_MEMORY: 6144}
-    node = node_room(**{GPU: 20})
+    node = node_room(offered={GPU: 20})
 
     assert 4 == count(more(requests=asked), node=node)
-    assert 0 == count(more(requests=asked), node=node_room(cpu=1000))
+    assert 0 == count(more(requests=asked), node=node_room(offered={"cpu": 1000}))
 
 
 def test_a_pod_of_two_cards_takes_two() -> None:
@@ -212,7 +214,7 @@ def test_a_pod_of_two_cards_takes_two() -> None:
     """
     template = more(requests={GPU: 2, names.HAMI_MEMORY: 6144})
 
-    assert 2 == count(template, node=node_room(**{GPU: 20}))
+    assert 2 == count(template, node=node_room(offered={GPU: 20}))
 
 
 def test_kais_shares_fit_on_whole_cards() -> None:
@@ -225,7 +227,7 @@ def test_kais_shares_fit_on_whole_cards() -> None:
     assert 4 == count(more(**share))
     assert 2 == count(more(**share), reservation)
     assert 2 == count(more(requests={}, annotations={"gpu-memory": "9000"}))
-    assert 0 == count(more(**share), node=node_room(cpu=1000))
+    assert 0 == count(more(**share), node=node_room(offered={"cpu": 1000}))
 
 
 def test_instances_are_counted_by_the_scheduler() -> None:
@@ -236,7 +238,7 @@ def test_instances_are_counted_by_the_scheduler() -> None:
     cards = tuple(
         card(index, memory_bytes=5 * GIB, parent="GPU-0", profile="1g.5gb") for index in range(3)
     )
-    node = node_room(own_cards=cards, **{resource: 3})
+    node = node_room(own_cards=cards, offered={resource: 3})
 
     assert 2 == count(
         more(requests={resource: 1}), pod_state("a", requests={resource: 1}), node=node

@@ -1,0 +1,186 @@
+"""
+What stops releases that are due.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.decide.brakes import (
+    brake,
+    refusal,
+    refused,
+    released,
+    releases_left,
+    watched_turns,
+)
+from controller.model import ClusterState, OwnerState, ReleaseMemory
+from controller.rules import ReleaseRules
+from gpufence.idle import ReleaseNote, ReleasePhase
+from tests.support.release import NOW, cluster, idle_pod, owner_key, owner_state, pod_state
+
+RULES = ReleaseRules()
+EMPTY = ReleaseMemory()
+
+
+def idle_for(seconds: float, name: str) -> OwnerState:
+    """
+    Build an owner whose only pod was called idle so many seconds ago.
+    """
+    return owner_state(idle_pod(f"{name}-0", idle_at=NOW - seconds), name=name)
+
+
+def working(name: str) -> OwnerState:
+    return owner_state(pod_state(f"{name}-0", idle="False", idle_at=NOW - 600), name=name)
+
+
+def suspended_until(world: ClusterState, memory: ReleaseMemory = EMPTY) -> float:
+    return watched_turns(world, memory, RULES).suspended_until
+
+
+def test_most_pods_turning_idle_at_once_suspends() -> None:
+    """
+    Four of five within a minute is doubtful for an hour, three of five is not.
+    """
+    turned = [idle_for(10.0 * place, f"w{place}") for place in range(4)]
+    world = cluster(*turned, working("x"))
+
+    assert NOW + 3600 == suspended_until(world)
+    assert 0.0 == suspended_until(cluster(*turned[:3], working("x"), working("y")))
+
+
+def test_few_pods_tell_nothing() -> None:
+    """
+    Of fewer than five measured pods all may turn idle.
+    """
+    assert 0.0 == suspended_until(cluster(*[idle_for(10, f"w{place}") for place in range(4)]))
+
+
+def test_one_queue_that_is_empty_is_no_fault() -> None:
+    """
+    All pods of one owner turn idle together whenever there is nothing to do.
+    """
+    pods = [idle_pod(f"w-{place}", idle_at=NOW - 10) for place in range(8)]
+    alone = [idle_pod(f"x-{place}", idle_at=NOW - 10) for place in range(8)]
+
+    assert 0.0 == suspended_until(cluster(owner_state(*pods)))
+    assert NOW + 3590 == suspended_until(cluster(pods=alone))
+
+
+def test_pods_that_turn_idle_one_by_one_are_believed() -> None:
+    """
+    What did not happen within a minute did not happen at once.
+    """
+    assert 0.0 == suspended_until(cluster(*[idle_for(30.0 * i, f"w{i}") for i in range(6)]))
+
+
+def test_a_new_leader_sees_what_happened_before() -> None:
+    """
+    Conditions tell when pods turned idle, for as long as that matters.
+    """
+    lately = [idle_for(1800, f"w{place}") for place in range(5)]
+    long_ago = [idle_for(4000, f"w{place}") for place in range(5)]
+
+    assert NOW + 1800 == suspended_until(cluster(*lately))
+    assert 0.0 == suspended_until(cluster(*long_ago))
+
+
+def test_agents_that_start_anew_do_not_suspend() -> None:
+    """
+    A pod that was idle before nobody knew has not turned; one that was busy before has.
+    """
+    idle = [idle_for(7200, f"w{place}") for place in range(6)]
+    unknown = [
+        owner._replace(pods=(owner.pods[0]._replace(idle="Unknown", idle_at=NOW),))
+        for owner in idle
+    ]
+    again = [owner._replace(pods=(owner.pods[0]._replace(idle_at=NOW),)) for owner in idle]
+    busy = [
+        owner._replace(pods=(owner.pods[0]._replace(idle="False", idle_at=NOW - 60),))
+        for owner in idle
+    ]
+    memory = watched_turns(cluster(*unknown), watched_turns(cluster(*idle), EMPTY, RULES), RULES)
+    after_work = watched_turns(
+        cluster(*unknown), watched_turns(cluster(*busy), EMPTY, RULES), RULES
+    )
+
+    assert 0.0 == suspended_until(cluster(*again), memory)
+    assert NOW + 3600 == suspended_until(cluster(*again), after_work)
+
+
+def test_a_suspension_is_not_shortened() -> None:
+    """
+    What was doubtful stays so for its time, whatever the pods do next.
+    """
+    memory = replace(EMPTY, suspended_until=NOW + 100)
+
+    assert NOW + 100 == suspended_until(cluster(working("x")), memory)
+
+
+def test_only_living_pods_are_remembered() -> None:
+    """
+    Memory does not grow with pods that are gone.
+    """
+    memory = watched_turns(cluster(idle_for(10, "a")), EMPTY, RULES)
+    unmeasured = owner_state(idle_pod("b-0", idle_at=None), name="b")
+
+    assert {"uid-of-a-0": True} == memory.last_said
+    assert {"uid-of-a-0": NOW - 10} == memory.turned_idle
+    assert {} == watched_turns(cluster(), memory, RULES).turned_idle
+    assert {} == watched_turns(cluster(unmeasured), EMPTY, RULES).turned_idle
+
+
+@pytest.mark.parametrize(
+    ("fresh", "until", "text"),
+    [
+        (True, 0.0, ""),
+        (False, 0.0, "what is known of the cluster is too old"),
+        (True, NOW + 60, "turned idle at once, which is doubtful: until 2027-01-15T08:01:00Z"),
+        (True, NOW, ""),
+    ],
+)
+def test_a_brake_says_why(*, fresh: bool, until: float, text: str) -> None:
+    """
+    Old news and a suspension stop everybody.
+    """
+    said = brake(cluster(fresh=fresh), replace(EMPTY, suspended_until=until))
+
+    assert bool(text) == bool(said)
+    assert said.endswith(text)
+
+
+def test_three_go_in_a_minute() -> None:
+    """
+    What is remembered and what is noted count together, each owner once.
+    """
+    note = ReleaseNote(ReleasePhase.RELEASED, NOW - 30, 1, "idle")
+    gone = owner_state(name="gone", note=note)
+    old = owner_state(name="old", note=note._replace(at=NOW - 60))
+    memory = released(EMPTY, gone.key, NOW - 30)
+
+    assert 3 == releases_left(cluster(old), EMPTY, RULES)
+    assert 2 == releases_left(cluster(gone, old), EMPTY, RULES)
+    assert 2 == releases_left(cluster(gone), memory, RULES)
+    assert 1 == releases_left(cluster(gone), released(memory, owner_key("x"), NOW), RULES)
+    assert 0 == releases_left(cluster(gone), memory, ReleaseRules(per_minute=0))
+
+
+def test_releases_are_forgotten_after_a_minute() -> None:
+    """
+    Memory keeps what counts.
+    """
+    memory = released(EMPTY, owner_key("old"), NOW - 61)
+
+    assert {owner_key("new"): NOW} == released(memory, owner_key("new"), NOW).released
+
+
+def test_who_was_refused_lets_others_go_first() -> None:
+    """
+    For ten seconds the last look's word stands.
+    """
+    memory = refused(EMPTY, owner_key("a"), "pod a-0 is busy", NOW - 5)
+
+    assert "pod a-0 is busy" == refusal(memory, owner_key("a"), NOW)
+    assert "" == refusal(memory, owner_key("a"), NOW + 5)
+    assert "" == refusal(memory, owner_key("b"), NOW)
+    assert [owner_key("b")] == list(refused(memory, owner_key("b"), "", NOW + 5).refused)

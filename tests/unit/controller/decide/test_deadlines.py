@@ -1,0 +1,150 @@
+"""
+When idle owners go.
+"""
+
+from typing import Any
+
+import pytest
+
+from controller.decide.deadlines import Demand, Due, announcement, demands, due
+from controller.decide.demand import waiting_pods
+from controller.decide.owners import Hold, idleness
+from controller.model import Announcement, ClusterState, OwnerKey, OwnerState
+from controller.rules import ReleaseRules
+from gpufence import names
+from gpufence.idle import IdleRung
+from tests.support.release import (
+    NOW,
+    WORDS,
+    cluster,
+    idle_pod,
+    owner_key,
+    owner_state,
+    pod_state,
+    waiting_pod,
+)
+
+RULES = ReleaseRules()
+JOB = waiting_pod(requests={names.NVIDIA_GPU: 2})
+WAITED_FOR = ("team-b/job-0",)
+
+
+def worker(
+    name: str, minutes: float = 30.0, rung: IdleRung | None = IdleRung.RELEASE
+) -> OwnerState:
+    return owner_state(idle_pod(f"{name}-0", minutes=minutes), name=name, rung=rung)
+
+
+def demanded(world: ClusterState) -> dict[OwnerKey, Demand]:
+    found = {key: idleness(owner, RULES) for key, owner in world.owners.items()}
+    return demands(world, waiting_pods(world, RULES), found, RULES)
+
+
+def test_nobody_who_waits_is_no_demand() -> None:
+    """
+    Without waiters, and without idle owners, there is nothing to hurry for.
+    """
+    assert {} == demanded(cluster(worker("a")))
+    assert {} == demanded(cluster(pods=[JOB, pod_state("a"), pod_state("b")]))
+
+
+def test_those_who_go_together_are_ripe_together() -> None:
+    """
+    A job that needs both cards is no reason to release one before the other may go.
+    """
+    slow = worker("b", 20)._replace(words=WORDS._replace(contended_seconds=1500.0))
+    world = cluster(worker("a"), slow, pods=[JOB])
+    both = Demand(WAITED_FOR, NOW - 1200 + 1500)
+
+    assert {owner_key("a"): both, owner_key("b"): both} == demanded(world)
+
+
+def test_those_who_can_go_are_asked_before_those_who_cannot() -> None:
+    """
+    An owner that is only reported is said to be waited for where nobody else is of help.
+    """
+    job = waiting_pod()
+    reported = worker("a", 60, rung=IdleRung.REPORT)
+    kept = worker("b", 60)._replace(words=WORDS._replace(keep_until=NOW + 60))
+    free = worker("c", 10)
+
+    assert [owner_key("c")] == list(demanded(cluster(reported, free, pods=[job])))
+    assert [owner_key("c")] == list(demanded(cluster(kept, free, pods=[job])))
+    assert [owner_key("a")] == list(
+        demanded(cluster(reported._replace(words=None), kept, pods=[job]))
+    )
+
+
+def test_an_owner_goes_after_its_time() -> None:
+    """
+    A quarter of an hour after its last work, announced five minutes before.
+    """
+    owner = worker("a", 10)
+    since = NOW - 600
+
+    assert Due(owner, since, since + 900, 900.0, 300.0) == due(owner, since, None, NOW, RULES)
+
+
+def test_an_owner_goes_sooner_where_somebody_waits() -> None:
+    """
+    A minute after its last work, announced half a minute before.
+    """
+    owner = worker("a", 10)
+    since = NOW - 600
+    demand = Demand(WAITED_FOR, since + 60)
+    later = Demand(WAITED_FOR, NOW + 10)
+
+    assert Due(owner, since, since + 60, 60.0, 30.0, demand=demand) == due(
+        owner, since, demand, NOW, RULES
+    )
+    assert Due(owner, since, NOW + 10, 60.0, 30.0, demand=later) == due(
+        owner, since, later, NOW, RULES
+    )
+
+
+def test_what_holds_an_owner_moves_its_deadline() -> None:
+    """
+    It goes when both its time is up and nothing holds it.
+    """
+    owner = worker("a")._replace(words=WORDS._replace(keep_until=NOW + 60))
+    hold = Hold(NOW + 60, "it is to be kept until 2027-01-15T08:01:00Z", kept=True)
+
+    assert Due(owner, NOW - 1800, NOW + 60, 900.0, 300.0, hold) == due(
+        owner, NOW - 1800, None, NOW, RULES
+    )
+
+
+@pytest.mark.parametrize("changes", [{"words": None}, {"rung": None}])
+def test_an_owner_that_stays_has_no_deadline(changes: dict[str, Any]) -> None:
+    """
+    What may not be released is not due.
+    """
+    assert None is due(worker("a")._replace(**changes), NOW - 1800, None, NOW, RULES)
+
+
+ITEM = Due(worker("a"), NOW - 600, NOW + 300, 900.0, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("deadline", "said", "expected"),
+    [
+        (NOW + 301, None, None),
+        (NOW + 300, None, Announcement(NOW, NOW + 300)),
+        (NOW - 600, None, Announcement(NOW, NOW + 300)),
+        (NOW + 100, Announcement(NOW - 200, NOW + 100), Announcement(NOW - 200, NOW + 100)),
+        (NOW - 600, Announcement(NOW - 200, NOW + 100), Announcement(NOW - 200, NOW + 100)),
+        (NOW - 600, Announcement(NOW - 500, NOW - 200), Announcement(NOW - 500, NOW - 200)),
+        (NOW - 600, Announcement(NOW - 100, NOW + 500), Announcement(NOW, NOW + 300)),
+        (NOW + 500, Announcement(NOW - 100, NOW + 200), None),
+        (NOW + 250, Announcement(NOW - 40, NOW + 200), Announcement(NOW - 40, NOW + 260)),
+        (NOW + 250, Announcement(NOW - 800, NOW - 500), Announcement(NOW, NOW + 300)),
+    ],
+)
+def test_an_announcement_stands_as_long_as_it_is_true(
+    deadline: float, said: Announcement | None, expected: Announcement | None
+) -> None:
+    """
+    It is made a time of notice ahead; made anew where it would go sooner, and again in time where
+    it goes much later.
+    """
+    assert expected == announcement(ITEM._replace(deadline=deadline), said, NOW)

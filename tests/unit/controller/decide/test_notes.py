@@ -1,0 +1,200 @@
+"""
+What note and replicas say together.
+"""
+
+from typing import Any
+
+import pytest
+
+from controller.decide.notes import note_act, release_act, wake_act
+from controller.model import Act, OwnerState, Step, Way
+from controller.rules import ReleaseRules
+from gpufence.idle import ReleaseNote, ReleasePhase
+from tests.support.release import NOW, idle_pod, noted, owner_key, owner_state
+
+RULES = ReleaseRules()
+AT = NOW - 120
+RELEASING = ReleaseNote(ReleasePhase.RELEASING, AT, 2, "idle since noon")
+RELEASED = RELEASING._replace(phase=ReleasePhase.RELEASED)
+WAKING = RELEASED._replace(phase=ReleasePhase.WAKING, woken_at=NOW - 20, woken_by="when-free")
+WOKEN = WAKING._replace(phase=ReleasePhase.WOKEN)
+OWNER = owner_state(idle_pod("a"), idle_pod("b"))
+
+
+def on_note(step: Step, note: ReleaseNote | None) -> Act:
+    return Act(step, owner_key(), "", "", note=note, uid="uid-of-worker", version="7")
+
+
+def act(note: ReleaseNote, replicas: int | None) -> Act | None:
+    return note_act(OWNER._replace(note=note, replicas=replicas), NOW, RULES)
+
+
+@pytest.mark.parametrize(
+    ("note", "replicas"),
+    [(RELEASED, 0), (WOKEN, 2), (WOKEN, 0), (RELEASED, None), (WAKING._replace(woken_at=None), 0)],
+)
+def test_a_note_that_agrees_is_left_alone(note: ReleaseNote, replicas: int | None) -> None:
+    """
+    Released without replicas, woken with them, or scaled down by its people since.
+    """
+    assert None is act(note, replicas)
+
+
+def test_owners_that_are_not_ours_to_scale_keep_their_notes() -> None:
+    """
+    Nothing is written on what an autoscaler has since taken over, or on what was never released.
+    """
+    assert None is note_act(OWNER, NOW, RULES)
+    assert None is note_act(OWNER._replace(note=RELEASING, way=Way.NEVER), NOW, RULES)
+
+
+def test_a_release_cut_short_before_the_scaling_never_was() -> None:
+    """
+    The note goes, but for what it still tells of earlier releases.
+    """
+    earlier = RELEASING._replace(woken_at=NOW - 9000, contested=(NOW - 9000,))
+
+    assert on_note(Step.DROP_NOTE, None) == act(RELEASING, 2)
+    assert on_note(Step.DROP_NOTE, earlier._replace(phase=ReleasePhase.WOKEN)) == act(earlier, 2)
+
+
+def test_a_release_cut_short_after_the_scaling_is_noted() -> None:
+    """
+    The replicas are gone, so it is released.
+    """
+    assert on_note(Step.NOTE_RELEASED, RELEASED) == act(RELEASING, 0)
+
+
+def test_our_own_wake_is_written_down() -> None:
+    """
+    Who brought it back, and when, is what was noted before.
+    """
+    assert on_note(Step.NOTE_WOKEN, WOKEN) == act(WAKING, 2)
+
+
+def test_a_late_wake_contests_nothing() -> None:
+    """
+    Somebody scales it up an hour after its release, because there is work.
+    """
+    late = RELEASED._replace(at=NOW - 3600)
+    expected = late._replace(phase=ReleasePhase.WOKEN, woken_at=NOW)
+
+    assert on_note(Step.NOTE_WOKEN, expected) == act(late, 2)
+
+
+@pytest.mark.parametrize(
+    ("note", "at", "by"),
+    [
+        (RELEASED, NOW, ""),
+        (WAKING._replace(woken_by="kubectl"), NOW - 20, "kubectl"),
+        (WAKING._replace(woken_by="kubectl", woken_at=None), NOW, "kubectl"),
+    ],
+)
+def test_a_wake_soon_after_a_release_contests_it(note: ReleaseNote, at: float, by: str) -> None:
+    """
+    Whoever else brings it back within ten minutes is remembered.
+    """
+    woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=at, woken_by=by, contested=(at,))
+
+    assert on_note(Step.NOTE_WOKEN, woken) == act(note, 2)
+
+
+def test_twice_contested_is_left_alone_for_a_day() -> None:
+    """
+    Two wakes of somebody's in a day are an answer, and an Event says so; older ones do not count.
+    """
+    note = RELEASED._replace(contested=(NOW - 90000, NOW - 5000))
+    found = act(note, 2)
+
+    assert found is not None
+    assert "GPUIdleReleaseContested" == found.reason
+    assert (
+        "brought back 2 min 0 s after its release, 2 times already: "
+        "it is left alone until 2027-01-16T08:00:00Z"
+    ) == found.message
+    assert found.note is not None
+    assert ((NOW - 5000, NOW), NOW + 86400) == (found.note.contested, found.note.left_alone_until)
+
+
+def wake(note: ReleaseNote, message: str) -> Act:
+    return Act(
+        Step.WAKE,
+        owner_key(),
+        "GPUIdleWoken",
+        message,
+        note=note,
+        done=note._replace(phase=ReleasePhase.WOKEN),
+        replicas=2,
+        uid="uid-of-worker",
+        version="7",
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        (5.0, None),
+        (20.0, wake(WAKING, "back with 2 replicas, as was begun before")),
+        (
+            601.0,
+            on_note(
+                Step.NOTE_RELEASED,
+                RELEASED._replace(woken_at=NOW - 601, woken_by="when-free"),
+            ),
+        ),
+    ],
+)
+def test_a_wake_that_was_begun_is_finished(age: float, expected: Act | None) -> None:
+    """
+    Whoever began it may still be at it; after ten minutes nobody knows what people want now.
+    """
+    assert expected == act(WAKING._replace(woken_at=NOW - age), 0)
+
+
+def test_a_wake_is_noted_first() -> None:
+    """
+    Note, replicas, note: what was released comes back as it was.
+    """
+    owner = noted(OWNER, RELEASED)
+    note = RELEASED._replace(phase=ReleasePhase.WAKING, woken_at=NOW, woken_by="when-free")
+
+    assert wake(note, "back with 2 replicas: nobody waits, and there is room") == wake_act(
+        owner, RELEASED, NOW
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "replicas"),
+    [({}, "2 replicas"), ({"replicas": 1}, "1 replica"), ({"replicas": None}, "0 replicas")],
+)
+def test_a_release_notes_what_there_was(changes: dict[str, Any], replicas: str) -> None:
+    """
+    What the owner had is written down before it is taken.
+    """
+    owner: OwnerState = OWNER._replace(**changes)
+    note = ReleaseNote(ReleasePhase.RELEASING, NOW, owner.replicas or 0, "idle since noon")
+    expected = Act(
+        Step.RELEASE,
+        owner_key(),
+        "GPUIdleReleased",
+        f"released {replicas}: idle since noon; "
+        "kubectl gpufence wake -n team-a deployment/worker brings it back",
+        note=note,
+        done=note._replace(phase=ReleasePhase.RELEASED),
+        replicas=0,
+        threshold_seconds=900.0,
+        uid="uid-of-worker",
+        version="7",
+    )
+
+    assert expected == release_act(owner, "idle since noon", NOW, 900.0)
+
+
+def test_a_release_keeps_what_is_known_of_earlier_ones() -> None:
+    """
+    Whoever contests for the second time has not been forgotten.
+    """
+    old = WOKEN._replace(contested=(NOW - 5000,))
+    note = release_act(OWNER._replace(note=old), "again", NOW, 900.0).note
+
+    assert old._replace(phase=ReleasePhase.RELEASING, at=NOW, why="again") == note

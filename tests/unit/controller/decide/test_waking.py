@@ -1,0 +1,101 @@
+"""
+Who comes back by himself.
+"""
+
+from typing import Any
+
+import pytest
+
+from controller.decide.demand import waiting_pods
+from controller.decide.waking import Waking, waking
+from controller.model import OwnerState, PodState
+from controller.rules import ReleaseRules
+from gpufence.errors import annotation_problem
+from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
+from tests.support.release import (
+    NOW,
+    WORDS,
+    cluster,
+    idle_pod,
+    noted,
+    owner_key,
+    owner_state,
+    waiting_pod,
+)
+
+RULES = ReleaseRules()
+FREE = WORDS._replace(wake=WakeBy.WHEN_FREE)
+NOTE = ReleaseNote(ReleasePhase.RELEASED, NOW - 600, 1, "idle since 07:00")
+OWNER = noted(owner_state(idle_pod(), words=FREE), NOTE)
+SAID = "released at 2027-01-15T07:50:00Z: idle since 07:00; "
+
+
+def found(
+    *pods: PodState, owner: OwnerState = OWNER, since: float | None = None, others: Any = ()
+) -> Waking:
+    world = cluster(owner, *others, pods=pods)
+    free = {} if since is None else {owner_key(): since}
+    return waking(owner, NOTE, world, waiting_pods(world, RULES), free, RULES)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"words": WORDS},
+        {"words": None},
+        {"rung": IdleRung.WARN},
+        {"words": FREE._replace(problems=(annotation_problem("k", "v", "is bad", "mend it"),))},
+    ],
+)
+def test_who_is_not_said_to_come_back_waits_for_a_person(changes: dict[str, Any]) -> None:
+    """
+    The command that brings it back stands beside why it went.
+    """
+    item = found(owner=OWNER._replace(**changes))
+
+    assert (
+        f"{SAID}kubectl gpufence wake -n team-a deployment/worker brings it back"
+        == item.standing.why
+    )
+    assert (None, None) == item[1:]
+
+
+def test_somebody_who_waits_comes_first() -> None:
+    """
+    As long as its place is wanted, the time does not begin.
+    """
+    item = found(waiting_pod(), since=NOW - 600)
+
+    assert (
+        f"{SAID}not back yet: team-b/job-0 waits for a place that it might take"
+        == item.standing.why
+    )
+    assert (None, None) == item[1:]
+
+
+def test_a_place_must_stay_free() -> None:
+    """
+    Five minutes without anybody are enough, one second less is not.
+    """
+    begun, going = found(), found(since=NOW - 299)
+    done = found(since=NOW - 300)
+
+    assert (NOW, None) == begun[1:]
+    assert f"{SAID}back at 2027-01-15T08:05:00Z if its place stays free" == begun.standing.why
+    assert (NOW - 299, None) == going[1:]
+    assert done.act is not None
+    assert ("wake", done.act.message) == (done.standing.step, done.standing.why)
+
+
+def test_one_comes_back_after_the_other() -> None:
+    """
+    Until the pods of one have their places, nobody knows what is left for the next.
+    """
+    note = NOTE._replace(phase=ReleasePhase.WOKEN, woken_at=NOW - 29)
+    lately = owner_state(idle_pod("o-0"), name="other", note=note)
+    before = lately._replace(note=note._replace(woken_at=NOW - 30))
+    never = lately._replace(note=note._replace(woken_at=None))
+
+    assert None is found(since=NOW - 600, others=[lately]).act
+    assert None is not found(since=NOW - 600, others=[before]).act
+    assert None is not found(since=NOW - 600, others=[never]).act

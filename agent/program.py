@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import gc
 import logging
-import signal
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from http import HTTPStatus
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from agent.clock import boottime, timestamp
@@ -32,6 +30,7 @@ from gpufence.names import SIMULATOR_STATE
 from gpufence.settings import shown_settings, unknown_settings
 from gpufence.snapshot import write_snapshot
 from kube import connect
+from service.endings import end_signals, first_of
 from service.exposition import CONTENT_TYPE
 from service.listen import listen
 from service.logs import start_logging
@@ -45,7 +44,7 @@ from service.status_server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from agent.events import EventCreate, EventPatch
     from agent.model.activity import IdleCondition
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from gpufence.cards import NodeCards
     from kube import ClientSettings
 
-_STEP_SECONDS = 0.5
 _LAST_TICK_SECONDS = 1.0
 _LAST_ACT_SECONDS = 0.5
 _log = logging.getLogger(__name__)
@@ -76,13 +74,13 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
         cluster = NoCluster() if settings.cluster == "none" else _cluster(settings, access)
         program = Program(settings, cluster)
         server = StatusServer(listener, program.pages)
-        with _end_signals() as signals:
+        with end_signals() as signals:
             program.start()
             undo.callback(program.stop)
             server.start()
             undo.callback(server.close)
             _log.info("serving", extra={"fields": {"statusListen": server.address}})
-            _log.info("%s: ending", _first(signals))
+            _log.info("%s: ending", first_of(signals))
     _log.info("ended")
 
 
@@ -188,37 +186,6 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
         system_namespace=settings.namespace,
         eviction_grace_seconds=settings.policy.eviction_grace_seconds,
     )
-
-
-@contextmanager
-def _end_signals() -> Iterator[SimpleQueue[str]]:
-    """
-    Queue the names of SIGTERM and SIGINT as they come; a second one does what it did before.
-    """
-    # A handler runs in the middle of anything: an Event's lock may be held by the very code that it
-    # interrupts, whereas this queue may be put into at any time.
-    signals: SimpleQueue[str] = SimpleQueue()
-
-    def end(number: int, _frame: object) -> None:
-        signals.put(signal.Signals(number).name)
-        signal.signal(number, before[signal.Signals(number)])
-
-    ways = (signal.SIGTERM, signal.SIGINT)
-    before = {way: signal.signal(way, end) for way in ways}
-    try:
-        yield signals
-    finally:
-        for way, handler in before.items():
-            signal.signal(way, handler)
-
-
-def _first(signals: SimpleQueue[str]) -> str:
-    """
-    Wait, in steps: a signal that another thread was given does not wake an endless wait.
-    """
-    while True:
-        with suppress(Empty):
-            return signals.get(timeout=_STEP_SECONDS)
 
 
 class NoCluster:

@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.cluster.kinds_watch import KindsWatch
-from controller.cluster.owners import Assembler, SeenCluster
+from controller.cluster.owners import Assembler
 from controller.cluster.shared import Shared
+from controller.cluster.tree import SeenCluster
 from controller.cluster.watches import ClusterWatches
 from gpufence import names
 from gpufence.idle import highest_rung
@@ -83,6 +84,7 @@ class Cluster:
                 owners=known.owners,
                 nodes=watches.nodes.items,
                 namespaces=watches.namespaces.items,
+                budgets=watches.budgets.items,
                 highest=highest_rung(watches.policies.items.get(names.POLICY_CONFIGMAP)),
                 scalers=known.scalers,
                 blind=known.blind,

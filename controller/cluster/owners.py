@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.kept import Target
+from controller.cluster.budgets import least_allowed
+from controller.cluster.tree import OwnerTree, SeenCluster, TopOwner
 from controller.model import ClusterState, OwnerKey, OwnerState, Way
 from gpufence import names
 from gpufence.errors import GpufenceError
@@ -16,55 +17,19 @@ from gpufence.idle import idle_rung, read_idle_words, read_note
 from kube.owners import is_notebook, is_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from controller.cluster.kept import KeptOwner, NamespaceWords
+    from controller.cluster.kept import NamespaceWords
     from controller.cluster.pods import KeptPod
-    from controller.model import NodeRoom, PodState
+    from controller.model import PodState
     from controller.rules import ReleaseRules
-    from gpufence.idle import IdleRung, IdleWords, ReleaseNote
-    from kube.owners import ApiOwner, Reference
+    from gpufence.idle import IdleWords, ReleaseNote
+    from kube.owners import ApiOwner
 
 SYSTEM_PRIORITY: Final = 2 * 10**9
 """
 Where the priorities of Kubernetes' own classes begin.
 """
-_MOST_STEPS: Final = 8
-_BY_KIND: Final = {
-    "DaemonSet": "a DaemonSet has a pod on each of its nodes",
-    "Job": "a Job ends by itself",
-    "Node": "a static pod belongs to its node",
-}
-
-
-class SeenCluster(NamedTuple):
-    """
-    What the watches know at one moment: pods and owners by UID, the rest by name.
-
-    `scalers` names whatever scales a target. `blind` says why it is not known who scales whom;
-    `unread` the same of kinds of owners, by group and kind.
-    """
-
-    now: float
-    fresh: bool
-    pods: Mapping[str, KeptPod]
-    owners: Mapping[str, KeptOwner]
-    nodes: Mapping[str, NodeRoom]
-    namespaces: Mapping[str, NamespaceWords]
-    highest: IdleRung
-    scalers: Mapping[Target, str]
-    blind: str = ""
-    unread: Mapping[tuple[str, str], str] = {}
-
-
-class _Top(NamedTuple):
-    """
-    Where the way up from a pod ends; `kept` is None where nobody knows who that is.
-    """
-
-    key: OwnerKey
-    kept: KeptOwner | None
-    why_not: str = ""
 
 
 class _Said(NamedTuple):
@@ -87,16 +52,16 @@ class Assembler:
     def __init__(self, rules: ReleaseRules, exempt_namespaces: frozenset[str]) -> None:
         self._rules = rules
         self._exempt = exempt_namespaces
-        self._owned: dict[str, tuple[KeptPod, OwnerKey, PodState]] = {}
+        self._owned: dict[str, tuple[KeptPod, OwnerKey, KeptPod]] = {}
         self._said: dict[str, _Said] = {}
 
     def assemble(self, seen: SeenCluster) -> ClusterState:
         """
         Return everything at one moment.
         """
-        tree = _Tree(seen)
-        tops: dict[OwnerKey, _Top] = {top.key: top for top in tree.standing()}
-        pods_of: dict[OwnerKey, list[PodState]] = defaultdict(list)
+        tree = OwnerTree(seen)
+        tops: dict[OwnerKey, TopOwner] = {top.key: top for top in tree.standing()}
+        pods_of: dict[OwnerKey, list[KeptPod]] = defaultdict(list)
         shown: list[PodState] = []
         owned = {}
         for uid, kept in seen.pods.items():
@@ -108,9 +73,9 @@ class Assembler:
             if state.namespace in seen.namespaces:
                 top = tree.top(kept)
                 owned[uid] = found = self._with_owner(uid, kept, top.key)
-                state = found[2]
+                state = found[2].state
                 tops.setdefault(top.key, top)
-                pods_of[top.key].append(state)
+                pods_of[top.key].append(found[2])
             shown.append(state)
         self._owned = owned
         self._said = {uid: said for uid, said in self._said.items() if uid in seen.owners}
@@ -118,8 +83,7 @@ class Assembler:
             now=seen.now,
             fresh=seen.fresh,
             owners={
-                key: self._owner(seen, tree, top, tuple(pods_of.get(key, ())))
-                for key, top in tops.items()
+                key: self._owner(seen, tree, top, pods_of.get(key, [])) for key, top in tops.items()
             },
             pods=tuple(shown),
             nodes=seen.nodes,
@@ -127,15 +91,16 @@ class Assembler:
 
     def _with_owner(
         self, uid: str, kept: KeptPod, key: OwnerKey
-    ) -> tuple[KeptPod, OwnerKey, PodState]:
+    ) -> tuple[KeptPod, OwnerKey, KeptPod]:
         known = self._owned.get(uid)
         if known is not None and known[0] is kept and known[1] == key:
             return known
-        return kept, key, kept.state._replace(owner=key)
+        return kept, key, kept._replace(state=kept.state._replace(owner=key))
 
     def _owner(
-        self, seen: SeenCluster, tree: _Tree, top: _Top, pods: tuple[PodState, ...]
+        self, seen: SeenCluster, tree: OwnerTree, top: TopOwner, members: list[KeptPod]
     ) -> OwnerState:
+        pods = tuple(kept.state for kept in members)
         namespace = seen.namespaces[top.key.namespace]
         asked = idle_rung(namespace.labels)
         rung = None if asked is None else min(asked, seen.highest)
@@ -162,6 +127,7 @@ class Assembler:
             rung=rung,
             note=said.note,
             template=_next(top),
+            budget=least_allowed(tree.budgets.get(top.key.namespace, ()), members),
         )
 
     def _exempted(self, key: OwnerKey, pods: tuple[PodState, ...]) -> str:
@@ -192,84 +158,6 @@ class Assembler:
         return said
 
 
-class _Tree:
-    """
-    Who is above whom.
-    """
-
-    def __init__(self, seen: SeenCluster) -> None:
-        self._seen = seen
-        self._admitting = {
-            kept.owner.controller.uid: kept
-            for kept in seen.owners.values()
-            if kept.owner.controller is not None and is_workload(kept.owner.kind)
-        }
-        self._known: dict[Reference, _Top] = {}
-
-    def standing(self) -> Iterator[_Top]:
-        """
-        Yield those that may have no pods at the moment, and count all the same.
-        """
-        for kept in self._seen.owners.values():
-            owner = kept.owner
-            noted = names.RELEASED in owner.annotations
-            concerned = kept.template is not None or noted
-            topmost = owner.controller is None or is_workload(owner.kind)
-            if concerned and topmost and owner.namespace in self._seen.namespaces:
-                yield _Top(_key(owner), kept)
-
-    def top(self, pod: KeptPod) -> _Top:
-        state, above = pod.state, pod.controller
-        if above is None:
-            key = OwnerKey(state.namespace, "v1", "Pod", state.name)
-            return _Top(key, None, "nobody would make a bare pod again")
-        if above not in self._known:
-            self._known[above] = self._climb(state.namespace, above)
-        return self._known[above]
-
-    def scaled(self, owner: ApiOwner) -> str:
-        """
-        Say who else scales an owner.
-        """
-        if self._seen.blind:
-            return self._seen.blind
-        target = Target(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
-        scaler = self._seen.scalers.get(target, "")
-        return f"{scaler} scales it" if scaler else ""
-
-    def _climb(self, namespace: str, above: Reference) -> _Top:
-        kept: KeptOwner | None = None
-        scaled = ""
-        for _ in range(_MOST_STEPS):
-            higher = self._seen.owners.get(above.uid)
-            if higher is None or higher.owner.namespace != namespace:
-                break
-            if kept is not None:
-                scaled = scaled or self._among_scaled(kept.owner)
-            kept = higher
-            if kept.owner.controller is None:
-                break
-            above = kept.owner.controller
-        if kept is None or kept.owner.uid != above.uid:
-            kept = self._admitting.get(above.uid)
-            if kept is None:
-                key = OwnerKey(namespace, above.api_version, above.kind, above.name)
-                return _Top(key, None, self._unknown(above))
-        elif not kept.owner.stoppable and not kept.owner.kind.scalable:
-            kept = self._admitting.get(kept.owner.uid, kept)
-        return _Top(_key(kept.owner), kept, scaled)
-
-    def _among_scaled(self, owner: ApiOwner) -> str:
-        target = Target(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
-        scaler = self._seen.scalers.get(target, "")
-        return f"{scaler} scales {owner.kind.kind} {owner.name} below it" if scaler else ""
-
-    def _unknown(self, above: Reference) -> str:
-        kind = above.api_version.rpartition("/")[0], above.kind
-        usual = f"{above.kind} {above.name} owns it, which cannot be scaled"
-        return self._seen.unread.get(kind) or _BY_KIND.get(above.kind) or usual
-
-
 def _way(owner: ApiOwner) -> tuple[Way, str]:
     if is_notebook(owner.kind):
         return Way.NOTEBOOK, ""
@@ -280,10 +168,6 @@ def _way(owner: ApiOwner) -> tuple[Way, str]:
     return Way.NEVER, f"{owner.kind.kind} has its number of replicas where nobody reads it"
 
 
-def _next(top: _Top) -> PodState | None:
+def _next(top: TopOwner) -> PodState | None:
     template = None if top.kept is None else top.kept.template
     return None if template is None else template._replace(owner=top.key)
-
-
-def _key(owner: ApiOwner) -> OwnerKey:
-    return OwnerKey(owner.namespace, owner.kind.api_version, owner.kind.kind, owner.name)

@@ -42,11 +42,12 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 class KeptPod(NamedTuple):
     """
-    A pod whose owner is still to be found, by who controls it.
+    A pod whose owner is still to be found, by who controls it; labels only where it asks for a GPU.
     """
 
     state: PodState
     controller: Reference | None
+    labels: Mapping[str, str] = {}
 
 
 def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
@@ -72,7 +73,12 @@ def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
         idle=shared.value(str(idle.get("status", ""))),
         idle_at=_since(idle) if idle else None,
     )
-    return uid, KeptPod(state, None if controller is None else shared.value(controller))
+    labels = _texts(_part(metadata, "labels")) if state.gpu is not None else {}
+    return uid, KeptPod(
+        state,
+        None if controller is None else shared.value(controller),
+        shared.json(dict(islice(labels.items(), MOST_LABELS))),
+    )
 
 
 def read_state(

@@ -1,5 +1,5 @@
 """
-What is always watched: pods, nodes, namespaces, the kill switch and the agents.
+What is always watched: pods and their budgets, nodes, namespaces, the kill switch, the agents.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from controller.cluster.budgets import keep_budget
 from controller.cluster.kept import (
     keep_agent,
     keep_namespace,
@@ -16,11 +17,12 @@ from controller.cluster.kept import (
 from controller.cluster.pods import keep_pod
 from controller.cluster.store import LiveStore
 from gpufence import names
-from kube import Reflector, Source, core
+from kube import Reflector, Source, core, group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from controller.cluster.budgets import KeptBudget
     from controller.cluster.kept import NamespaceWords
     from controller.cluster.pods import KeptPod
     from controller.cluster.shared import Shared
@@ -34,7 +36,7 @@ AGENT_LABELS: Final = "app.kubernetes.io/name=gpufence-agent"
 
 class ClusterWatches:
     """
-    Five collections, each followed on a thread of its own.
+    Six collections, each followed on a thread of its own.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class ClusterWatches:
         self.namespaces: LiveStore[NamespaceWords] = LiveStore()
         self.policies: LiveStore[Mapping[str, str]] = LiveStore()
         self.agents: LiveStore[tuple[str, str]] = LiveStore()
+        self.budgets: LiveStore[KeptBudget] = LiveStore()
         of_ours = core("namespaces", namespace, "configmaps")
         policy = {"fieldSelector": f"metadata.name={names.POLICY_CONFIGMAP}"}
         agents = {"labelSelector": AGENT_LABELS}
@@ -69,6 +72,14 @@ class ClusterWatches:
             (
                 self.namespaces,
                 Source(path=core("namespaces"), keep=keep_namespace, from_cache=True),
+            ),
+            (
+                self.budgets,
+                Source(
+                    path=group("policy/v1", "poddisruptionbudgets"),
+                    keep=keep_budget,
+                    from_cache=True,
+                ),
             ),
             (self.policies, Source(path=of_ours, keep=keep_policy, query=policy)),
             (

@@ -1,0 +1,226 @@
+"""
+Look at all owners again and again; who holds the Lease acts, everybody else only shows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from controller.activity import nodes_of
+from controller.acts import ActOutcome, ActReport
+from controller.decide import decide, last_look, refused, released, why_not
+from controller.model import ReleaseMemory, Step
+from gpufence import names
+from kube.events import Regarding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from controller.model import Act, ClusterState, OwnerState, ReleaseDecision
+    from controller.rules import ReleaseRules
+    from gpufence.snapshot import Snapshot
+
+_log = logging.getLogger(__name__)
+_NO_MEMORY: Final = ReleaseMemory()
+
+MOST_PODS_TOLD: Final = 16
+"""
+Pods of an owner that get an Event of their own.
+"""
+_WARNINGS: Final = frozenset(
+    {names.IDLE_WARNING, names.IDLE_CONTESTED, names.IDLE_SUSPENDED, names.IDLE_FAILED}
+)
+_SAID_OF_PODS: Final = frozenset({names.IDLE_WARNING, names.IDLE_RELEASED})
+
+
+class Leader(Protocol):
+    """
+    Who may act: `term` is another one each time that begins.
+    """
+
+    @property
+    def term(self) -> int: ...
+
+    def left(self) -> float: ...
+
+
+class Speaker(Protocol):
+    def say(self, about: Regarding, reason: str, message: str, *, warning: bool) -> None: ...
+
+
+class Witnesses(Protocol):
+    """
+    The agents.
+    """
+
+    def snapshots(
+        self, nodes: Iterable[str], *, now: bool = False
+    ) -> Mapping[str, Snapshot | None]: ...
+
+
+class Hands(Protocol):
+    """
+    Who carries acts out.
+    """
+
+    def carry_out(self, act: Act, owner: OwnerState) -> ActReport: ...
+
+
+class LoopPorts(NamedTuple):
+    look: Callable[[], ClusterState]
+    lease: Leader
+    agents: Witnesses
+    acts: Hands
+    events: Speaker
+
+
+class LastPass(NamedTuple):
+    """
+    What the last pass found.
+    """
+
+    state: ClusterState
+    decision: ReleaseDecision
+    leads: bool
+    seconds: float
+
+
+class ControllerLoop:
+    """
+    One pass after the other, on a thread of its own. A pass that fails is logged, and the next one
+    begins anew. What concerns everybody is said of the Lease in `namespace`.
+    """
+
+    def __init__(
+        self, ports: LoopPorts, rules: ReleaseRules, pass_seconds: float, namespace: str
+    ) -> None:
+        self._ports = ports
+        self._itself = Regarding("coordination.k8s.io/v1", "Lease", namespace, names.CONTROLLER, "")
+        self._rules = rules
+        self._pass_seconds = pass_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="passes", daemon=True)
+        self._memory = _NO_MEMORY
+        self._term = 0
+        self._brake = ""
+        self._ended_at = time.monotonic()
+        self.last: LastPass | None = None
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        self.failures = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+
+    @property
+    def silence_seconds(self) -> float:
+        """
+        Return for how long no pass has ended.
+        """
+        return time.monotonic() - self._ended_at
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.turn()
+            except Exception:  # noqa: BLE001 - a bug in one pass must not end the passes
+                self.failures += 1
+                _log.exception("a pass failed")
+            self._ended_at = time.monotonic()
+            self._stop.wait(self._pass_seconds)
+
+    def turn(self) -> None:
+        """
+        Look, decide, and act where that is ours to do.
+        """
+        began = time.monotonic()
+        leads = self._ports.lease.left() > 0
+        if not leads or self._ports.lease.term != self._term:
+            # Whatever was announced before, somebody else may have done since.
+            self._memory, self._term = _NO_MEMORY, self._ports.lease.term
+        state = self._ports.look()
+        decision = decide(state, self._memory, self._rules)
+        self.last = LastPass(state, decision, leads, time.monotonic() - began)
+        if not leads:
+            return
+        self._memory = decision.memory
+        self._tell_brake(decision.brake, suspended=self._memory.suspended_until > state.now)
+        for act in decision.acts:
+            if self._stop.is_set():
+                break
+            report = self._carry_out(act, state.owners[act.key], state.now)
+            if report is not None and report.outcome is ActOutcome.NOT_OURS:
+                _log.info("no act is begun: %s", report.detail)
+                break
+
+    def _carry_out(self, act: Act, owner: OwnerState, now: float) -> ActReport | None:
+        """
+        Carry out one act, and say what became of it; None where the last look speaks against it.
+        """
+        if act.step is Step.RELEASE:
+            snapshots = self._ports.agents.snapshots(nodes_of(owner), now=True)
+            against = why_not(last_look(owner, snapshots), act.threshold_seconds)
+            if against:
+                self._memory = refused(self._memory, act.key, against, now)
+                self._note(act, "called-off", against)
+                return None
+        report = self._ports.acts.carry_out(act, owner)
+        self._note(act, str(report.outcome), report.detail)
+        if report.outcome is ActOutcome.DONE:
+            if act.step is Step.RELEASE:
+                self._memory = released(self._memory, act.key, now)
+            if act.message:
+                self._say(owner, act.reason, act.message)
+        elif act.step in {Step.RELEASE, Step.WAKE}:
+            self._memory = refused(self._memory, act.key, report.detail, now)
+            if report.outcome is ActOutcome.FAILED:
+                self._say(owner, names.IDLE_FAILED, f"{act.step} failed: {report.detail}")
+        return report
+
+    def _note(self, act: Act, outcome: str, detail: str) -> None:
+        self.outcomes[act.step, outcome] += 1
+        key = act.key
+        _log.info(
+            "%s of %s %s/%s: %s %s",
+            *(act.step, key.kind, key.namespace, key.name, outcome, detail or act.message),
+            extra={
+                "fields": {
+                    "step": str(act.step),
+                    "outcome": outcome,
+                    "namespace": key.namespace,
+                    "kind": key.kind,
+                    "name": key.name,
+                }
+            },
+        )
+
+    def _say(self, owner: OwnerState, reason: str, message: str) -> None:
+        key = owner.key
+        about = [Regarding(key.api_version, key.kind, key.namespace, key.name, owner.uid)]
+        if reason in _SAID_OF_PODS:
+            about += [
+                Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid)
+                for pod in islice(owner.pods, MOST_PODS_TOLD)
+            ]
+        for item in about:
+            self._ports.events.say(item, reason, message, warning=reason in _WARNINGS)
+
+    def _tell_brake(self, brake: str, *, suspended: bool) -> None:
+        if brake == self._brake:
+            return
+        self._brake = brake
+        if not brake:
+            _log.info("releases go on")
+            return
+        _log.warning("nobody is released: %s", brake)
+        if suspended:
+            self._ports.events.say(self._itself, names.IDLE_SUSPENDED, brake, warning=True)

@@ -1,0 +1,92 @@
+"""
+The page of metrics, made when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from service.exposition import Family, write_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from controller.cluster.cluster import WatchTrust
+    from controller.loop import LastPass
+
+_PREFIX = "gpufence_controller_"
+
+
+class ControllerCounts(NamedTuple):
+    """
+    What the parts have counted; `acts` by step and outcome.
+    """
+
+    acts: Mapping[tuple[str, str], int]
+    failures: int
+    events_written: int
+    events_dropped: int
+    agents_asked: int
+    agents_silent: int
+
+
+def page(
+    last: LastPass | None, trust: WatchTrust, lease_seconds: float, counts: ControllerCounts
+) -> str:
+    """
+    Write what is known at this moment.
+    """
+    return write_page([*_of_pass(last), *_of_program(trust, lease_seconds, counts)])
+
+
+def _of_pass(last: LastPass | None) -> Iterator[Family]:
+    if last is None:
+        return
+    standings = last.decision.standings.values()
+    states = Counter((standing.key.namespace, standing.state) for standing in standings)
+    yield Family(
+        f"{_PREFIX}owners",
+        "gauge",
+        "Owners of GPU pods in namespaces that are fenced, by what they do.",
+        tuple(
+            ({"namespace": namespace, "state": state}, count)
+            for (namespace, state), count in sorted(states.items())
+        ),
+    )
+    contended = sum(standing.contended for standing in standings)
+    yield _gauge("owners_contended", "Idle owners for whose GPUs somebody waits.", contended)
+    about = "Pods in view: those on GPU nodes, and those that ask for a GPU."
+    yield _gauge("pods", about, len(last.state.pods))
+    yield _gauge("nodes", "GPU nodes in view.", len(last.state.nodes))
+    yield _gauge("brake", "Whether a brake stops all releases.", bool(last.decision.brake))
+    yield _gauge("pass_seconds", "How long the last pass took to decide.", round(last.seconds, 4))
+
+
+def _of_program(
+    trust: WatchTrust, lease_seconds: float, counts: ControllerCounts
+) -> Iterator[Family]:
+    yield _gauge("leader", "Whether this one acts.", lease_seconds > 0)
+    yield _gauge("fresh", "Whether what is known of the cluster may be acted on.", trust.fresh)
+    yield Family(
+        f"{_PREFIX}acts_total",
+        "counter",
+        "Acts, by step and by what became of them.",
+        tuple(
+            ({"step": step, "outcome": outcome}, count)
+            for (step, outcome), count in sorted(counts.acts.items())
+        ),
+    )
+    yield _counter("passes_failed_total", "Passes that ended in a bug of ours.", counts.failures)
+    yield _counter("events_written_total", "Events written.", counts.events_written)
+    yield _counter("events_dropped_total", "Events that nobody took.", counts.events_dropped)
+    yield _counter("agents_asked_total", "Questions to agents.", counts.agents_asked)
+    yield _counter("agents_silent_total", "Those without a good answer.", counts.agents_silent)
+
+
+def _gauge(name: str, text: str, value: float) -> Family:
+    return Family(f"{_PREFIX}{name}", "gauge", text, (({}, float(value)),))
+
+
+def _counter(name: str, text: str, value: float) -> Family:
+    return Family(f"{_PREFIX}{name}", "counter", text, (({}, value),))

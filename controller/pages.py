@@ -1,0 +1,189 @@
+"""
+What the controller shows: how each owner stands, and how busy one is, for whoever scales it.
+"""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from controller.activity import UnknownActivity, activity_of, nodes_of
+from controller.decide import room
+from controller.model import OwnerKey
+from gpufence import names
+from gpufence.idle import write_note
+from gpufence.times import write_moment
+from kube import KubeError
+from service.status_server import JSON, StatusReply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from controller.callers import Callers
+    from controller.cluster.cluster import WatchTrust
+    from controller.loop import LastPass
+    from controller.model import ClusterState, OwnerState
+    from gpufence.snapshot import Snapshot
+    from kube.kinds import ApiKind
+    from service.status_server import PageQuestion
+
+VERSION: Final = 1
+_PARTS: Final = 3
+_NOT_FENCED: Final = (
+    f"label the namespace {names.MODE} or {names.IDLE}, and name it as "
+    "NAMESPACE/KIND/NAME, such as vision/deployments/worker"
+)
+
+
+class ActivitySources(NamedTuple):
+    """
+    What an answer is made of; without `callers` everybody may ask.
+    """
+
+    last: Callable[[], LastPass | None]
+    trust: Callable[[], WatchTrust]
+    kind: Callable[[str, str], ApiKind | None]
+    snapshots: Callable[[Iterable[str]], Mapping[str, Snapshot | None]]
+    callers: Callers | None
+
+
+def owners_page(last: LastPass | None, trust: WatchTrust, now: float) -> str:
+    """
+    Write how each owner stands.
+    """
+    page: dict[str, Any] = {"v": VERSION, "leader": False, "at": write_moment(now)}
+    if last is None:
+        return json.dumps({**page, "brake": trust.trouble or "nothing is known yet", "owners": []})
+    decision = last.decision
+    owners = [
+        _row(owner, last)
+        for _, owner in sorted(last.state.owners.items(), key=lambda pair: pair[0])
+    ]
+    return json.dumps(
+        {
+            **page,
+            "leader": last.leads,
+            "at": write_moment(last.state.now),
+            "brake": decision.brake,
+            "owners": owners,
+        },
+        separators=(",", ":"),
+    )
+
+
+def _row(owner: OwnerState, last: LastPass) -> dict[str, Any]:
+    key = owner.key
+    standing = last.decision.standings.get(key)
+    row: dict[str, Any] = {
+        "namespace": key.namespace,
+        "apiVersion": key.api_version,
+        "kind": key.kind,
+        "name": key.name,
+        "way": str(owner.way),
+        "replicas": owner.replicas,
+        "rung": None if owner.rung is None else str(owner.rung),
+        "pods": len(owner.pods),
+        "note": None if owner.note is None else json.loads(write_note(owner.note)),
+    }
+    if standing is None:
+        return {**row, "state": "unknown", "step": "nothing", "why": owner.why_not}
+    return {
+        **row,
+        "state": standing.state,
+        "step": str(standing.step),
+        "why": standing.why,
+        "idleSince": _moment(standing.idle_since),
+        "deadline": _moment(standing.deadline),
+        "contended": standing.contended,
+        "waiters": list(standing.waiters),
+    }
+
+
+class ActivityPage:
+    """
+    Answers `NAMESPACE/KIND/NAME`; whatever is not known is an error, never a number.
+    """
+
+    def __init__(self, sources: ActivitySources) -> None:
+        self._sources = sources
+
+    def __call__(self, question: PageQuestion) -> StatusReply:
+        parts = [unquote(part) for part in question.path.split("/")]
+        if len(parts) != _PARTS:
+            return _error(HTTPStatus.NOT_FOUND, _NOT_FENCED)
+        trust = self._sources.trust()
+        last = self._sources.last()
+        try:
+            if last is None or not trust.fresh or not last.state.fresh:
+                why = trust.trouble or "what is known of the cluster is too old"
+                return _error(HTTPStatus.SERVICE_UNAVAILABLE, why)
+            owner, kind = self._find(last.state, *parts)
+            refusal = self._refusal(question, owner, kind)
+        except KubeError as error:
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        return refusal or self._answer(owner, last.state, "/".join(parts))
+
+    def _find(
+        self, state: ClusterState, namespace: str, word: str, name: str
+    ) -> tuple[OwnerState | OwnerKey, ApiKind | None]:
+        """
+        Find the owner that is meant by its kind in any of its names; where there is none, what it
+        would be called.
+        """
+        for key, owner in state.owners.items():
+            if key.namespace == namespace and key.name == name:
+                kind = self._sources.kind(key.api_version, key.kind)
+                called = {key.kind.lower()} if kind is None else kind.called
+                if word.lower().partition(".")[0] in called:
+                    return owner, kind
+        return OwnerKey(namespace, "apps/v1", word, name), None
+
+    def _refusal(
+        self, question: PageQuestion, owner: OwnerState | OwnerKey, kind: ApiKind | None
+    ) -> StatusReply | None:
+        callers = self._sources.callers
+        if callers is None:
+            return None
+        key = owner if isinstance(owner, OwnerKey) else owner.key
+        answer = callers.ask(question.authorization, key, kind)
+        if not answer.known:
+            return _error(HTTPStatus.UNAUTHORIZED, answer.why)
+        return None if answer.allowed else _error(HTTPStatus.FORBIDDEN, answer.why)
+
+    def _answer(self, owner: OwnerState | OwnerKey, state: ClusterState, asked: str) -> StatusReply:
+        if isinstance(owner, OwnerKey):
+            return _error(
+                HTTPStatus.NOT_FOUND,
+                f"{asked} owns no GPU pods in a fenced namespace; {_NOT_FENCED}",
+            )
+        found = activity_of(owner, self._sources.snapshots(nodes_of(owner)))
+        if isinstance(found, UnknownActivity):
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, found.why)
+        like = owner.template or next(
+            (pod._replace(node="") for pod in owner.pods if not pod.terminating), None
+        )
+        if like is None:
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "nobody knows what its pods will ask for")
+        return _json(
+            HTTPStatus.OK,
+            {
+                "busyReplicas": found.busy_replicas,
+                "idleSeconds": found.idle_seconds,
+                "room": room(like, state),
+                "replicas": owner.replicas,
+            },
+        )
+
+
+def _error(status: HTTPStatus, why: str) -> StatusReply:
+    return _json(status, {"error": why})
+
+
+def _json(status: HTTPStatus, content: Mapping[str, Any]) -> StatusReply:
+    return StatusReply(status, json.dumps(content).encode() + b"\n", JSON)
+
+
+def _moment(moment: float | None) -> str | None:
+    return None if moment is None else write_moment(moment)

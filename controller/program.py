@@ -1,0 +1,180 @@
+"""
+Put the controller together from its settings: everything is built here, once, and handed down.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from controller.acts import Acts
+from controller.agents import MOST_ASKED, Agents
+from controller.callers import Callers
+from controller.cluster.cluster import Cluster
+from controller.events import Events
+from controller.lease import Lease
+from controller.loop import ControllerLoop, LoopPorts
+from controller.metrics import ControllerCounts, page
+from controller.pages import ActivityPage, ActivitySources, owners_page
+from controller.settings import STATUS_LISTEN, ControllerSettings, read_controller_settings
+from gpufence import names
+from gpufence.settings import shown_settings, unknown_settings
+from kube import connect
+from service.endings import end_signals, first_of
+from service.exposition import CONTENT_TYPE
+from service.listen import listen
+from service.logs import start_logging
+from service.status_server import (
+    BACKLOG,
+    JSON,
+    CachedPage,
+    StatusReply,
+    StatusServer,
+    text_reply,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kube import ClientSettings
+    from service.status_server import PageQuestion
+
+_LONGEST_REPLY_BYTES: Final = 4 * 2**20
+STUCK_SECONDS: Final = 120.0
+"""
+Without one pass ending for so long, the program hangs.
+"""
+_log = logging.getLogger(__name__)
+
+
+def run(environ: Mapping[str, str], access: ClientSettings) -> None:
+    """
+    Look and act until told to end.
+
+    Raises GpufenceError, before the first socket opens, for settings that cannot work.
+    """
+    settings = read_controller_settings(environ)
+    start_logging(settings.log_level)
+    _log.info("settings", extra={"fields": shown_settings(settings)})
+    for name in unknown_settings(ControllerSettings, environ):
+        _log.warning("%s is no setting of the controller; see gpufence-controller --help", name)
+    with ExitStack() as undo:
+        listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen, BACKLOG))
+        program = Program(settings, access)
+        server = StatusServer(listener, program.pages, folders=program.folders)
+        with end_signals() as signals:
+            program.start()
+            undo.callback(program.stop)
+            server.start()
+            undo.callback(server.close)
+            _log.info("serving", extra={"fields": {"statusListen": server.address}})
+            _log.info("%s: ending", first_of(signals))
+    _log.info("ended")
+
+
+class Program:
+    """
+    The parts that run together, and what they show.
+    """
+
+    def __init__(self, settings: ControllerSettings, access: ClientSettings) -> None:
+        seconds = settings.request_seconds
+        self._settings = settings
+        self._client = connect(
+            replace(
+                access,
+                pool_connections=MOST_ASKED,
+                reply_timeout_seconds=seconds,
+                longest_reply_bytes=_LONGEST_REPLY_BYTES,
+            )
+        )
+        self._cluster = Cluster(self._client, settings)
+        where = settings.namespace, names.CONTROLLER
+        # The Lease has a connection of its own: nothing else may keep it from being renewed.
+        self._lease = Lease(
+            self._client.dedicated(), where, settings.holder, settings.lease, seconds
+        )
+        self._agents = Agents(self._cluster.agents, settings.agent_seconds)
+        self._events = Events(self._client, settings.holder, seconds)
+        self._loop = ControllerLoop(
+            LoopPorts(
+                look=self._cluster.look,
+                lease=self._lease,
+                agents=self._agents,
+                acts=Acts(self._client, self._cluster.kinds, self._lease.left, seconds),
+                events=self._events,
+            ),
+            settings.rules,
+            settings.pass_seconds,
+            settings.namespace,
+        )
+        callers = None if settings.activity_auth == "none" else Callers(self._client, seconds)
+        self._activity = ActivityPage(
+            ActivitySources(
+                last=lambda: self._loop.last,
+                trust=self._cluster.trust,
+                kind=self._cluster.kinds.find,
+                snapshots=self._agents.snapshots,
+                callers=callers,
+            )
+        )
+
+    @property
+    def pages(self) -> dict[str, Callable[[], StatusReply]]:
+        cached = partial(CachedPage, clock=time.monotonic)
+        return {
+            "/healthz": self._health,
+            "/metrics": cached(CONTENT_TYPE, self._metrics),
+            "/v1/owners": cached(JSON, self._owners),
+        }
+
+    @property
+    def folders(self) -> dict[str, Callable[[PageQuestion], StatusReply]]:
+        return {"/v1/activity/": self._activity}
+
+    def start(self) -> None:
+        self._cluster.start()
+        self._events.start()
+        self._lease.start()
+        # What is there now stays; looking over it again and again would only cost time.
+        gc.collect()
+        gc.freeze()
+        self._loop.start()
+
+    def stop(self) -> None:
+        """
+        End the act that is under way, then give the Lease back.
+        """
+        self._loop.stop(self._settings.request_seconds * 2)
+        self._lease.stop()
+        self._events.stop()
+        self._agents.close()
+        self._cluster.stop()
+        self._client.close()
+
+    def _health(self) -> StatusReply:
+        silence = self._loop.silence_seconds
+        if silence > STUCK_SECONDS + self._settings.pass_seconds:
+            text = f"no pass has ended for {silence:.0f} s"
+            return text_reply(HTTPStatus.SERVICE_UNAVAILABLE, text)
+        return text_reply(HTTPStatus.OK, "ok")
+
+    def _metrics(self) -> str:
+        counts = ControllerCounts(
+            acts=dict(self._loop.outcomes),
+            failures=self._loop.failures,
+            events_written=self._events.written,
+            events_dropped=self._events.dropped,
+            agents_asked=self._agents.asked,
+            agents_silent=self._agents.silent,
+        )
+        return page(self._loop.last, self._cluster.trust(), self._lease.left(), counts)
+
+    def _owners(self) -> str:
+        return owners_page(self._loop.last, self._cluster.trust(), time.time())

@@ -67,7 +67,7 @@ class Keda:
             ("tls.key", pair.key),
         ):
             write_secret(certificates / name, content)
-        metrics, probes, service, secure, port = _free_ports(5)
+        metrics, probes, service, secure, port = free_ports(5)
         self._install(authority.pair.certificate, secure)
         config = self._plane.kubeconfig()
         surroundings = Surroundings(self._folder, _environment(config))
@@ -185,7 +185,7 @@ def _objects(authority: str, port: int) -> list[dict[str, object]]:
     ]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """
     Find ports that nobody has at the moment: KEDA's programs share theirs with nobody.
     """

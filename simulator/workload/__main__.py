@@ -141,7 +141,7 @@ def _check_real(steps: Sequence[script.Step]) -> None:
     """
     for step in steps:
         match step.action:
-            case script.Busy() | script.Fork() | script.Hold(managed=True):
+            case script.Busy() | script.Fork() | script.Hold(managed=True) | script.Serve():
                 reason = "cannot be done with a real framework on a simulated card"
                 raise InvalidError(Problem("script", step.text, reason, "leave it out"))
             case _:

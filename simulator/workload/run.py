@@ -9,9 +9,10 @@ import os
 import platform
 import signal
 import threading
+import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from gpufence.quantity import MIB
 from simulator.workload.errors import OutOfMemoryError
@@ -23,6 +24,7 @@ from simulator.workload.script import (
     Hold,
     Leave,
     Resize,
+    Serve,
     Slide,
     Step,
     Wait,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.05
 RETRY_SECONDS = 0.2
+_LISTEN_SECONDS = 0.2
+_ALL = 100
 _SYS_EXIT = {"x86_64": 60}.get(platform.machine(), 93)  # of a thread alone, as no call of Python's
 
 
@@ -94,6 +98,9 @@ class ScriptRun:
             if isinstance(step.action, Exit):
                 self._context.say(step.text)
                 return step.action.code
+            if isinstance(step.action, Serve):
+                self._context.say(step.text)
+                self._serve(step.action)
             self._do(step)
         self._context.say("script done, holding on")
         self._context.clock.pause(None)
@@ -125,10 +132,33 @@ class ScriptRun:
                 self._context.say(step.text)
                 threading.Thread(target=threading.Event().wait).start()
                 ctypes.CDLL(None).syscall(_SYS_EXIT, 0)
-            case Exit():
+            case Exit() | Serve():
                 raise AssertionError("handled where the script is followed")
         shown = ", ".join(f"{memory.shown // MIB} MiB" for memory in self._memories)
         self._context.say(f"{step.text}: {shown} on the card")
+
+    def _serve(self, serve: Serve) -> NoReturn:
+        """
+        Work off messages one by one, and tell another queue how long each waited; asked to stop,
+        finish the one at hand.
+        """
+        from simulator.workload.stomp import StompClient  # noqa: PLC0415 - others start without
+
+        with StompClient(serve.host, serve.port) as broker:
+            broker.subscribe(serve.queue)
+            while True:
+                self._context.clock.pause(0)
+                message = broker.receive(_LISTEN_SECONDS)
+                if message is None:
+                    continue
+                waited = time.time() - float(message.headers["sent"])
+                self._each(lambda memory: memory.work(_ALL))
+                time.sleep(float(message.headers["seconds"]))  # no signal ends it: none is let in
+                self._each(lambda memory: memory.work(0))
+                again = message.headers.get("redelivered", "false")
+                done = f"{time.time():.3f} {waited:.3f} {again}".encode()
+                broker.send(f"{serve.queue}.done", done)
+                broker.acknowledge(message)
 
     def _each(self, use: Callable[[TenantMemory], None]) -> None:
         for memory in self._memories:

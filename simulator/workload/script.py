@@ -15,6 +15,8 @@ The little language in which a workload is told what to do.
               | "exit" NUMBER
               | "crash"                        end by SIGSEGV
               | "leave"                        end the first thread and hold on in another
+              | "serve" HOST:PORT/QUEUE        work off messages of a broker, for ever: each says in
+                                               its header `seconds` how long it keeps the card busy
     SIZE      = as Kubernetes writes it: 2Gi, 512Mi, 1500M
     DURATION  = 5s, 500ms, 2m
 """
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 64
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
+_QUEUE = re.compile(r"([-.\w]+):(\d{1,5})/([-.\w]+)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 
@@ -92,7 +95,18 @@ class Leave:
     pass
 
 
-Action = Hold | Resize | Slide | Busy | Wait | Fork | Exit | Crash | Leave
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """
+    Whose messages to work off.
+    """
+
+    host: str
+    port: int
+    queue: str
+
+
+Action = Hold | Resize | Slide | Busy | Wait | Fork | Exit | Crash | Leave | Serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +183,14 @@ class _Words:
             raise self._error(word, "is no duration", expected)
         return float(match[1]) * _SECONDS[match[2]]
 
+    def queue(self) -> Serve:
+        expected = "write where it is, such as 127.0.0.1:61613/jobs"
+        word = self.take(expected)
+        match = _QUEUE.fullmatch(word)
+        if match is None:
+            raise self._error(word, "is no queue", expected)
+        return Serve(match[1], int(match[2]), match[3])
+
     def keyword(self, wanted: str) -> None:
         expected = f'write "{wanted}"'
         word = self.take(expected)
@@ -230,4 +252,5 @@ _ACTIONS: dict[str, Callable[[_Words], Action]] = {
     "exit": lambda words: Exit(words.number(255)),
     "crash": lambda _: Crash(),
     "leave": lambda _: Leave(),
+    "serve": lambda words: words.queue(),
 }

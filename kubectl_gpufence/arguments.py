@@ -17,6 +17,7 @@ from kubectl_gpufence.options import (
     pod_name,
     seconds,
 )
+from kubectl_gpufence.scale_call import add_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,6 +126,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     inspect = add_verb(verbs, "inspect", "what the agent of one node sees", _INSPECT)
     inspect.add_argument("node", metavar="NODE", type=node_name)
     inspect.add_argument("-o", "--output", choices=("table", "json"), default="table")
+
+    add_scale(verbs)
 
     call = parser.parse_args(arguments)
     call.namespace = getattr(call, "namespace", None) or ""

@@ -9,7 +9,10 @@ import pytest
 from tests.support.plugin_cases import CASES, FOLDER
 
 WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
-PIPED = frozenset({"top-wide", "cards-odd", "nodes-odd", "top-piped", "report-csv", "top-coloured"})
+PIPED = frozenset(
+    {"top-wide", "cards-odd", "nodes-odd", "top-piped", "report-csv", "top-coloured"}
+    | {"scale-rabbitmq", "scale-prometheus"}
+)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -15,7 +15,7 @@ from kube.discovery import Kinds
 from kubectl_gpufence.ask import MissingError
 from kubectl_gpufence.direct import AddressError, page
 from kubectl_gpufence.pods import is_ready
-from kubectl_gpufence.scale.fits import Demand, demand_of, fitting, offer_of
+from kubectl_gpufence.scale.fits import Taking, taking_of, fitting, offer_of
 from kubectl_gpufence.scale.manifest import bare, yaml
 from kubectl_gpufence.scale.wish import Ceiling, Queue, Wish, documents
 
@@ -201,7 +201,7 @@ def _by_nodes(reader: ClusterReader, owner: JsonObject) -> tuple[int, int]:
     spec = as_object(owner.get("spec"), "spec")
     template = as_object(spec.get("template"), "spec.template")
     metadata = as_object(template.get("metadata"), "metadata")
-    wanted = demand_of(metadata, as_object(template.get("spec"), "spec"))
+    wanted = taking_of(metadata, as_object(template.get("spec"), "spec"))
     if not any(wanted.amounts.values()):
         remedy = "name one that does, or write --max N"
         raise _no("OWNER", str(owner["metadata"]["name"]), "asks for no GPU", remedy)
@@ -217,9 +217,9 @@ def _by_nodes(reader: ClusterReader, owner: JsonObject) -> tuple[int, int]:
     return there, fitting(wanted, found, [pod for pod in pods if pod is not None])
 
 
-def _taken(raw: JsonObject) -> Demand | None:
+def _taken(raw: JsonObject) -> Taking | None:
     try:
-        demand = demand_of(
+        demand = taking_of(
             as_object(raw.get("metadata"), "metadata"), as_object(raw.get("spec"), "spec")
         )
     except InvalidError:

@@ -37,7 +37,7 @@ class Offer(NamedTuple):
     labels: Mapping[str, str]
 
 
-class Demand(NamedTuple):
+class Taking(NamedTuple):
     """
     What a pod takes of them, or would; `card` is its index where that is known.
     """
@@ -62,7 +62,7 @@ def offer_of(raw: Object) -> Offer | None:
     return Offer(as_text(metadata.get("name"), "metadata.name"), amounts, labels)
 
 
-def demand_of(metadata: Object, spec: Object) -> Demand:
+def taking_of(metadata: Object, spec: Object) -> Taking:
     """
     Read a pod or the template of one.
     """
@@ -73,7 +73,7 @@ def demand_of(metadata: Object, spec: Object) -> Demand:
             amounts[name] = amounts.get(name, 0) + amount
     annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
     index = annotations.get(GPUSHARE_CARD_INDEX, "")
-    return Demand(
+    return Taking(
         as_text(spec.get("nodeName"), "spec.nodeName"),
         amounts,
         as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
@@ -81,11 +81,11 @@ def demand_of(metadata: Object, spec: Object) -> Demand:
     )
 
 
-def fitting(wanted: Demand, offers: Iterable[Offer], pods: Iterable[Demand]) -> int:
+def fitting(wanted: Taking, offers: Iterable[Offer], pods: Iterable[Taking]) -> int:
     """
     Return how many more like this one fit beside those that are there.
     """
-    there: dict[str, list[Demand]] = {}
+    there: dict[str, list[Taking]] = {}
     for pod in pods:
         there.setdefault(pod.node, []).append(pod)
     return sum(
@@ -95,12 +95,12 @@ def fitting(wanted: Demand, offers: Iterable[Offer], pods: Iterable[Demand]) -> 
     )
 
 
-def _on(wanted: Demand, offer: Offer, pods: list[Demand]) -> int:
+def _on(wanted: Taking, offer: Offer, pods: list[Taking]) -> int:
     counts = [_of(name, amount, offer, pods) for name, amount in wanted.amounts.items() if amount]
     return min(counts, default=0)
 
 
-def _of(name: str, amount: int, offer: Offer, pods: list[Demand]) -> int:
+def _of(name: str, amount: int, offer: Offer, pods: list[Taking]) -> int:
     """
     Return how many fit by one resource: in the sum, and where cards share it, on each of them.
     """

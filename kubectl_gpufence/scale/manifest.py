@@ -22,7 +22,7 @@ _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Reasoned:
     """
     A value, and why it is what it is.
     """
@@ -35,7 +35,7 @@ def bare(value: Value) -> Value:
     """
     Return a value without the reasons in it.
     """
-    if isinstance(value, Said):
+    if isinstance(value, Reasoned):
         return bare(value.value)
     if isinstance(value, dict):
         return {key: bare(item) for key, item in value.items()}
@@ -64,7 +64,7 @@ def _entry(start: str, item: Value, indent: str, deeper: str) -> Iterator[str]:
     Write one entry of a mapping, and above or beside it the reason.
     """
     beside = ""
-    if isinstance(item, Said):
+    if isinstance(item, Reasoned):
         if len(item.why) <= _SHORT and not isinstance(item.value, dict | list):
             beside = f"  # {item.why}"
         else:
@@ -85,7 +85,7 @@ def _listed(item: Value, indent: str) -> Iterator[str]:
     """
     Write one entry of a list, its first line after the dash; its reason comes before that.
     """
-    if isinstance(item, Said):
+    if isinstance(item, Reasoned):
         yield from _comment(item.why, indent)
         item = item.value
     lines = _mapping(item, "") if isinstance(item, dict) else iter([_scalar(item)])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gpufence.names import CONTROLLER, SYSTEM_NAMESPACE
-from kubectl_gpufence.scale.manifest import Said
+from kubectl_gpufence.scale.manifest import Reasoned
 
 if TYPE_CHECKING:
     from kube.kinds import ApiKind
@@ -105,7 +105,7 @@ def _account(wish: Wish) -> list[Document]:
             "kind": "Secret",
             "metadata": _named(wish, secret)
             | {
-                "annotations": Said(
+                "annotations": Reasoned(
                     {"kubernetes.io/service-account.name": ACCOUNT},
                     "The token with which KEDA asks how busy the workers are. It may read that one "
                     "scale, and nothing else.",
@@ -150,7 +150,7 @@ def _broker(wish: Wish) -> Document:
         "metadata": _named(wish, f"{wish.name}-queue"),
         "spec": {
             "secretTargetRef": [
-                Said(
+                Reasoned(
                     {"parameter": "host", "name": queue.secret, "key": queue.key},
                     f"Secret {queue.secret}, which you make: its key {queue.key} is the broker's "
                     "address, such as amqp://user:password@rabbitmq.messages:5672/",
@@ -171,14 +171,16 @@ def _scaled_object(wish: Wish) -> Document:
                 "kind": wish.kind.kind,
                 "name": wish.name,
             },
-            "pollingInterval": Said(
+            "pollingInterval": Reasoned(
                 min(_POLL_SECONDS, max(1, int(wish.target))),
                 f"KEDA's 30 s would be {30 / wish.target:.0f} targets",
             ),
-            "cooldownPeriod": Said(wish.cooldown, "to zero after so long without any trigger"),
-            "initialCooldownPeriod": Said(wish.cooldown, "or a new one is scaled to zero at once"),
+            "cooldownPeriod": Reasoned(wish.cooldown, "to zero after so long without any trigger"),
+            "initialCooldownPeriod": Reasoned(
+                wish.cooldown, "or a new one is scaled to zero at once"
+            ),
             "minReplicaCount": wish.least,
-            "maxReplicaCount": Said(wish.ceiling.replicas, wish.ceiling.why),
+            "maxReplicaCount": Reasoned(wish.ceiling.replicas, wish.ceiling.why),
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _behavior()}},
             "triggers": [_backlog(wish), _busy(wish)],
         },
@@ -189,13 +191,13 @@ def _behavior() -> Document:
     why = (
         "The second trigger keeps what works, so that the usual 300 s would only pay for idle cards"
     )
-    return {"scaleDown": Said({"stabilizationWindowSeconds": _STEADY_SECONDS}, why)}
+    return {"scaleDown": Reasoned({"stabilizationWindowSeconds": _STEADY_SECONDS}, why)}
 
 
-def _backlog(wish: Wish) -> Said:
+def _backlog(wish: Wish) -> Reasoned:
     why = "Seconds of work that waits, by replica: wakes from zero, and cures a backlog."
     trigger = _from_broker(wish) if wish.queue.kind == "rabbitmq" else _from_prometheus(wish)
-    return Said(trigger, why)
+    return Reasoned(trigger, why)
 
 
 def _from_broker(wish: Wish) -> Document:
@@ -203,16 +205,16 @@ def _from_broker(wish: Wish) -> Document:
     return {
         "type": "rabbitmq",
         "name": "backlog",
-        "metricType": Said("AverageValue", "Value would count replicas twice"),
+        "metricType": Reasoned("AverageValue", "Value would count replicas twice"),
         "metadata": {
             "queueName": wish.queue.name,
-            "protocol": Said(
+            "protocol": Reasoned(
                 "amqp",
                 "counts what waits, and nothing that is being worked on, at once; over http KEDA "
                 'needs excludeUnacknowledged: "true", and hears of it seconds later',
             ),
             "mode": "QueueLength",
-            "value": Said(
+            "value": Reasoned(
                 number(wish.target / seconds),
                 f"{wish.target:g} s of messages of {seconds:g} s",
             ),
@@ -232,12 +234,12 @@ def _from_prometheus(wish: Wish) -> Document:
     return {
         "type": "prometheus",
         "name": "backlog",
-        "metricType": Said("AverageValue", "Value would count replicas twice"),
+        "metricType": Reasoned("AverageValue", "Value would count replicas twice"),
         "metadata": {
             "serverAddress": wish.queue.prometheus,
-            "query": Said(query(wish), why),
+            "query": Reasoned(query(wish), why),
             "threshold": number(wish.target),
-            "ignoreNullValues": Said("false", "nothing heard is no empty queue"),
+            "ignoreNullValues": Reasoned("false", "nothing heard is no empty queue"),
         },
     }
 
@@ -266,24 +268,24 @@ def query(wish: Wish) -> str:
     )
 
 
-def _busy(wish: Wish) -> Said:
+def _busy(wish: Wish) -> Reasoned:
     path = f"/v1/activity/{wish.namespace}/{wish.kind.plural}/{wish.name}"
     metadata: Document = {
         "url": f"{wish.activity}{path}",
         "valueLocation": "busyReplicas",
-        "targetValue": Said(number(UTILIZATION), "of its time a replica should be at work"),
-        "activationTargetValue": Said("0.01", "any work keeps it from zero"),
+        "targetValue": Reasoned(number(UTILIZATION), "of its time a replica should be at work"),
+        "activationTargetValue": Reasoned("0.01", "any work keeps it from zero"),
     }
     trigger: Document = {
         "type": "metrics-api",
         "name": "busy",
-        "metricType": Said("AverageValue", "Value would count replicas twice"),
+        "metricType": Reasoned("AverageValue", "Value would count replicas twice"),
         "metadata": metadata,
     }
     if wish.asks_token:
         metadata["authMode"] = "bearer"
         trigger["authenticationRef"] = {"name": ACCOUNT}
-    return Said(
+    return Reasoned(
         trigger,
         "Replicas at work, as the agents measure it: the load itself, without which a pool that "
         "keeps up looks as if it were not needed. While this fails nothing is scaled down, and the "

@@ -11,8 +11,8 @@ import yaml as reader
 from gpufence import names
 from kube.kinds import ApiKind
 from kubectl_gpufence.arguments import parse
-from kubectl_gpufence.scale.fits import demand_of, fitting, offer_of
-from kubectl_gpufence.scale.manifest import Said, bare, yaml
+from kubectl_gpufence.scale.fits import taking_of, fitting, offer_of
+from kubectl_gpufence.scale.manifest import Reasoned, bare, yaml
 from kubectl_gpufence.scale.wish import Ceiling, Queue, Wish, documents, number, query
 
 WISH = Wish(
@@ -55,10 +55,10 @@ def test_what_is_printed_is_what_is_meant(wish: Wish) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        {"a": Said("true", "short")},
-        {"a": Said({"b": ["x", Said("no", "first")]}, "long " * 30)},
+        {"a": Reasoned("true", "short")},
+        {"a": Reasoned({"b": ["x", Reasoned("no", "first")]}, "long " * 30)},
         {"a": [{"b": 1}, {"c": 'it\'s "both"'}, []], "d": {}, "e": "line\nline"},
-        {"a": [Said({"b": 1}, "why")], "f": True, "g": None, "h": 'only "these"', "i": "1.5"},
+        {"a": [Reasoned({"b": 1}, "why")], "f": True, "g": None, "h": 'only "these"', "i": "1.5"},
     ],
 )
 def test_any_value_is_read_back(value: dict[str, Any]) -> None:
@@ -164,7 +164,7 @@ def node(name: str = "gpu-1", cards: int = 2, units: int = 15, **spec: Any) -> d
 def demand(amount: int, card: int | None = None, node: str = "gpu-1", **spec: Any) -> Any:
     limits = {names.GPUSHARE_MEMORY: str(amount)}
     marks = {} if card is None else {names.GPUSHARE_CARD_INDEX: str(card)}
-    return demand_of(
+    return taking_of(
         {"annotations": marks},
         {"nodeName": node, "containers": [{"resources": {"limits": limits}}, {}], **spec},
     )
@@ -202,7 +202,7 @@ def test_whole_cards_are_counted_in_sum() -> None:
     raw = node()
     raw["status"]["allocatable"] = {names.NVIDIA_GPU: "4"}
     offer = offer_of(raw)
-    wanted = demand_of({}, {"containers": [{"resources": {"limits": {names.NVIDIA_GPU: "2"}}}]})
+    wanted = taking_of({}, {"containers": [{"resources": {"limits": {names.NVIDIA_GPU: "2"}}}]})
 
     assert offer is not None
     assert 2 == fitting(wanted, [offer], [])

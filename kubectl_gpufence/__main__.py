@@ -1,5 +1,5 @@
 """
-`kubectl gpufence`: top, explain, report, doctor, inspect.
+`kubectl gpufence`: top, explain, report, doctor, inspect; idle, keep, wake, release.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run(call: argparse.Namespace, environ: Mapping[str, str], output: Output) ->
     with reading(call, environ, output.progress) as reader:
         if not call.namespace and not getattr(call, "all_namespaces", False):
             call.namespace = reader.client.namespace or "default"
-        verb = importlib.import_module(f"kubectl_gpufence.{call.verb}")
+        verb = importlib.import_module(f"kubectl_gpufence.{getattr(call, 'module', call.verb)}")
         code: int = verb.run(call, reader, output)
         return code
 

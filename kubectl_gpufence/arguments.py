@@ -62,6 +62,34 @@ examples:
   kubectl gpufence inspect gpu-1              cards, pods and processes of one node
   kubectl gpufence inspect gpu-1 -o json      its agent's snapshot as it is
 """
+_IDLE = """\
+examples:
+  kubectl gpufence idle                       who holds GPUs in vain, the most of it first
+  kubectl gpufence idle -A -o wide            of all namespaces, with evidence and reasons
+
+columns:
+  IDLE       for how long all pods of the owner have done nothing; "?" is unknown, never idle
+  HELD       the GPU memory its processes hold, and GIB-H how much of it for how long in vain
+  RELEASE    when the controller takes its replicas; in parentheses where nothing is done at it
+  WAITING    whose pods wait for just these GPUs
+"""
+_KEEP = """\
+examples:
+  kubectl gpufence keep deploy/worker --for 8h
+  kubectl gpufence keep notebook/mine --until 2027-03-01T18:00:00Z
+  kubectl gpufence keep worker-7d9f8b6c4d-x2x4k --for 1d      the owner of this pod
+  kubectl gpufence keep deploy/worker --clear
+"""
+_WAKE = """\
+examples:
+  kubectl gpufence wake deploy/worker         back to the replicas it had
+  kubectl gpufence wake deploy/worker --replicas 2
+"""
+_RELEASE = """\
+examples:
+  kubectl gpufence release -A --dry-run       what the controller would do, when, and why not
+  kubectl gpufence release deploy/worker      at once, if agents call all its pods idle
+"""
 _ALL = """\
 examples:
   kubectl gpufence top -A
@@ -128,10 +156,64 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     inspect.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
     add_scale(verbs)
+    _add_idle(verbs)
 
     call = parser.parse_args(arguments)
     call.namespace = getattr(call, "namespace", None) or ""
     call.node = getattr(call, "node", None) or ""
     if call.verb == "top" and call.watch and call.output == "json":
         top.error("--watch shows tables; ask for -o json once, as often as you like")
+    if call.verb == "release" and not (call.owner or call.dry_run):
+        parser.error("release: name one owner, or see with --dry-run what would be done")
     return call
+
+
+def _add_idle(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """
+    Add what there is to see and to do about GPUs that nobody uses.
+    """
+    idle = add_verb(verbs, "idle", "who holds GPUs that nobody uses", _IDLE)
+    add_scope(idle)
+    idle.add_argument("-o", "--output", choices=("table", "wide", "json"), default="table")
+
+    keep = add_verb(verbs, "keep", "no release of an owner before a moment", _KEEP)
+    _add_owner(keep)
+    until = keep.add_mutually_exclusive_group(required=True)
+    until.add_argument("--for", dest="length", metavar="TIME", help="from now on: 8h, 2d")
+    until.add_argument("--until", metavar="MOMENT", help="RFC 3339: 2027-03-01T18:00:00Z")
+    until.add_argument("--clear", action="store_true", help="no longer")
+    keep.set_defaults(module="idle.keep")
+
+    wake = add_verb(verbs, "wake", "bring back what was released", _WAKE)
+    _add_owner(wake)
+    wake.add_argument("--replicas", type=_replicas, metavar="N", help="instead of what it had")
+    wake.set_defaults(module="idle.wake")
+
+    release = add_verb(verbs, "release", "take the replicas of an idle owner", _RELEASE)
+    release.add_argument("owner", metavar="OWNER", type=_owner, nargs="?")
+    add_scope(release)
+    release.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    release.add_argument("--even-if-busy", action="store_true", help="whatever its pods do")
+    release.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    release.set_defaults(module="idle.release")
+
+
+def _add_owner(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "owner", metavar="OWNER", type=_owner, help="deploy/NAME, sts/NAME, ..., or a pod's name"
+    )
+    parser.add_argument("-n", "--namespace", type=name, metavar="NAMESPACE")
+
+
+def _owner(text: str) -> str:
+    kind, separator, of_kind = text.rpartition("/")
+    name(of_kind)
+    if separator:
+        name(kind.lower())
+    return text
+
+
+def _replicas(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text[:9]) > 0:
+        return int(text[:9])
+    raise argparse.ArgumentTypeError(f'"{text}" is no number of replicas; write 1 or more')

@@ -51,7 +51,7 @@ NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
 _WORKERS: Final = 8
 _AGENT_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 2.0
-_LIVING = "status.phase!=Succeeded,status.phase!=Failed"
+LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMESPACE} allows it"
 
 
@@ -125,7 +125,7 @@ class ClusterReader:
                 return None
             return pod if pod.uses_gpu else None
 
-        chosen = f"{_LIVING},spec.nodeName={node}" if node else _LIVING
+        chosen = f"{LIVING},spec.nodeName={node}" if node else LIVING
         path = core("namespaces", namespace, "pods") if namespace else core("pods")
         pods = self.listed(path, keep, {"fieldSelector": chosen})
         return [pod for pod in pods if pod is not None], notes

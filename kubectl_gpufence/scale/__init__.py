@@ -15,7 +15,7 @@ from kube.discovery import Kinds
 from kubectl_gpufence.ask import MissingError
 from kubectl_gpufence.direct import AddressError, page
 from kubectl_gpufence.pods import is_ready
-from kubectl_gpufence.scale.fits import Taking, taking_of, fitting, offer_of
+from kubectl_gpufence.scale.fits import Taking, fitting, offer_of, taking_of
 from kubectl_gpufence.scale.manifest import bare, yaml
 from kubectl_gpufence.scale.wish import Ceiling, Queue, Wish, documents
 

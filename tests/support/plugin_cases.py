@@ -17,6 +17,8 @@ from kube.kinds import ApiKind
 from kubectl_gpufence.doctor import examine, findings_lines
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import AgentEvent, PodStory
+from kubectl_gpufence.idle.lines import IdleScene, idle_lines, waiting_note
+from kubectl_gpufence.idle.tables import idle_table, plan_lines
 from kubectl_gpufence.inspect import inspection
 from kubectl_gpufence.pods import SeenPod, see_pod
 from kubectl_gpufence.report.owners import owner_lines, owners_csv, owners_table
@@ -28,6 +30,7 @@ from kubectl_gpufence.top.cards import card_lines, cards_table, node_lines, node
 from kubectl_gpufence.top.pods import pod_lines, pods_table
 from tests.support import sick
 from tests.support.builders import container, gpushare, sidecar
+from tests.support.idle_cases import alone, led
 from tests.support.plugin import (
     CARD,
     LIMIT,
@@ -184,6 +187,11 @@ def unplaced(pod: SeenPod) -> list[str]:
 
 def top(found: Scene, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
     return pods_table(pod_lines(found, ""), look, namespaces=True, wide=wide)
+
+
+def held_in_vain(found: IdleScene, *, wide: bool = False, look: Display = TERMINAL) -> list[str]:
+    lines = idle_lines(found, "")
+    return [*idle_table(lines, look, namespaces=True, wide=wide), "", waiting_note(lines)]
 
 
 def _plan(change: Callable[[dict[str, object]], None]) -> SeenPod:
@@ -371,6 +379,10 @@ CASES: dict[str, Callable[[], list[str]]] = {
     "explain-hostile": _hostile,
     "explain-silent": lambda: explained(seen_pod(), agent(None, "it does not answer in time")),
     "explain-unplaced": lambda: unplaced(seen_pod(bound=False, mode=None)),
+    "idle-typical": lambda: held_in_vain(led()),
+    "idle-alone": lambda: held_in_vain(alone()),
+    "idle-wide": lambda: held_in_vain(led(), wide=True, look=Display()),
+    "release-plan": lambda: plan_lines(idle_lines(led(), ""), TERMINAL, namespaces=False),
     "doctor-healthy": lambda: list(findings_lines(examine(sick.healthy()), TERMINAL)),
     "doctor-bare": lambda: list(findings_lines(examine(sick.bare()), TERMINAL)),
     "doctor-sick": lambda: list(findings_lines(examine(sick.sick()), TERMINAL)),

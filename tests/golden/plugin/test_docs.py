@@ -23,7 +23,9 @@ def test_output_in_the_page_is_output_of_the_plugin(block: str) -> None:
     assert any(shown in file.read_text(encoding="utf-8") for file in FOLDER.glob("*.txt"))
 
 
-@pytest.mark.parametrize("verb", ["top", "explain", "report", "doctor", "inspect"])
+@pytest.mark.parametrize(
+    "verb", ["top", "explain", "report", "doctor", "inspect", "idle", "release"]
+)
 def test_every_verb_is_shown(verb: str) -> None:
     """
     No verb goes without an example of its output.

@@ -5,6 +5,7 @@ Agents at addresses that somebody names, past the API server.
 import pytest
 
 from gpufence.errors import InvalidError
+from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
 from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.direct import AddressError, page, read_agents
 from tests.http.plugin.desk import ABSENT, AGENT, Desk
@@ -43,6 +44,44 @@ def test_an_address_that_cannot_be_read_is_named(text: str) -> None:
     """
     with pytest.raises(InvalidError, match="http://10"):
         read_agents([text], "--agents")
+
+
+def test_the_controller_is_asked_at_its_address(desk: Desk) -> None:
+    """
+    Its page is read past the API server, too.
+    """
+    said = OwnerRelease("team-a", "apps/v1", "Deployment", "worker", state="released")
+    page_of = OwnerReleases(leader=True, at=0.0, brake="the API server is away", owners=(said,))
+    desk.get("/v1/owners", reply(write_owners(page_of).encode()))
+    desk.get("/apis", reply({"groups": []}))
+
+    shown = desk.run("idle", "--controller", desk.server.url)
+
+    assert "deployment/worker" in shown.out
+    assert "note: nobody is released: the API server is away" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("page_of", "note"),
+    [
+        (b"<html>", "the controller says nothing: its answer is no snapshot"),
+        (
+            write_owners(OwnerReleases(leader=False, at=0.0)).encode(),
+            "no controller leads at the moment",
+        ),
+    ],
+)
+def test_a_controller_that_cannot_be_heard_is_noted(desk: Desk, page_of: bytes, note: str) -> None:
+    """
+    What agents say is shown all the same.
+    """
+    desk.get("/v1/owners", reply(page_of))
+    desk.get("/apis", reply({"groups": []}))
+
+    shown = desk.run("idle", "--controller", desk.server.url)
+
+    assert "trainer-0" in shown.out
+    assert note in shown.err
 
 
 def test_an_address_that_does_not_answer_is_named() -> None:

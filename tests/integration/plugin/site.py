@@ -73,7 +73,11 @@ class PluginSite(PlaneSite):
         Make a pod on the node and have it run there, as a kubelet would say.
         """
         metadata = {"name": item["metadata"]["name"], "namespace": self.team}
-        metadata["annotations"] = item["metadata"]["annotations"]
+        metadata |= {
+            key: item["metadata"][key]
+            for key in ("annotations", "ownerReferences")
+            if key in item["metadata"]
+        }
         spec = item["spec"] | {"nodeName": self.node}
         path = core("namespaces", self.team, "pods")
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -11,7 +11,7 @@ import yaml as reader
 from gpufence import names
 from kube.kinds import ApiKind
 from kubectl_gpufence.arguments import parse
-from kubectl_gpufence.scale.fits import taking_of, fitting, offer_of
+from kubectl_gpufence.scale.fits import fitting, offer_of, taking_of
 from kubectl_gpufence.scale.manifest import Reasoned, bare, yaml
 from kubectl_gpufence.scale.wish import Ceiling, Queue, Wish, documents, number, query
 

@@ -11,10 +11,9 @@ from urllib.parse import unquote
 
 from controller.activity import UnknownActivity, activity_of, nodes_of
 from controller.decide import room
-from controller.model import OwnerKey
+from controller.model import OwnerKey, Step
 from gpufence import names
-from gpufence.idle import write_note
-from gpufence.times import write_moment
+from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
 from kube import KubeError
 from service.status_server import JSON, StatusReply
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from kube.kinds import ApiKind
     from service.status_server import PageQuestion
 
-VERSION: Final = 1
 _PARTS: Final = 3
 _NOT_FENCED: Final = (
     f"label the namespace {names.MODE} or {names.IDLE}, and name it as "
@@ -53,52 +51,44 @@ def owners_page(last: LastPass | None, trust: WatchTrust, now: float) -> str:
     """
     Write how each owner stands.
     """
-    page: dict[str, Any] = {"v": VERSION, "leader": False, "at": write_moment(now)}
     if last is None:
-        return json.dumps({**page, "brake": trust.trouble or "nothing is known yet", "owners": []})
-    decision = last.decision
-    owners = [
-        _row(owner, last)
-        for _, owner in sorted(last.state.owners.items(), key=lambda pair: pair[0])
-    ]
-    return json.dumps(
-        {
-            **page,
-            "leader": last.leads,
-            "at": write_moment(last.state.now),
-            "brake": decision.brake,
-            "owners": owners,
-        },
-        separators=(",", ":"),
+        brake = trust.trouble or "nothing is known yet"
+        return write_owners(OwnerReleases(leader=False, at=now, brake=brake))
+    owners = sorted(last.state.owners.items(), key=lambda pair: pair[0])
+    return write_owners(
+        OwnerReleases(
+            leader=last.leads,
+            at=last.state.now,
+            brake=last.decision.brake,
+            owners=tuple(_row(owner, last) for _, owner in owners),
+        )
     )
 
 
-def _row(owner: OwnerState, last: LastPass) -> dict[str, Any]:
-    key = owner.key
-    standing = last.decision.standings.get(key)
-    row: dict[str, Any] = {
-        "namespace": key.namespace,
-        "apiVersion": key.api_version,
-        "kind": key.kind,
-        "name": key.name,
-        "way": str(owner.way),
-        "replicas": owner.replicas,
-        "rung": None if owner.rung is None else str(owner.rung),
-        "pods": len(owner.pods),
-        "note": None if owner.note is None else json.loads(write_note(owner.note)),
-    }
+def _row(owner: OwnerState, last: LastPass) -> OwnerRelease:
+    standing = last.decision.standings.get(owner.key)
+    row = OwnerRelease(
+        *owner.key,
+        way=str(owner.way),
+        state="unknown",
+        step=str(Step.NOTHING),
+        why=owner.why_not,
+        replicas=owner.replicas,
+        rung="" if owner.rung is None else str(owner.rung),
+        pods=len(owner.pods),
+        note=owner.note,
+    )
     if standing is None:
-        return {**row, "state": "unknown", "step": "nothing", "why": owner.why_not}
-    return {
-        **row,
-        "state": standing.state,
-        "step": str(standing.step),
-        "why": standing.why,
-        "idleSince": _moment(standing.idle_since),
-        "deadline": _moment(standing.deadline),
-        "contended": standing.contended,
-        "waiters": list(standing.waiters),
-    }
+        return row
+    return row._replace(
+        state=standing.state,
+        step=str(standing.step),
+        why=standing.why,
+        idle_since=standing.idle_since,
+        deadline=standing.deadline,
+        contended=standing.contended,
+        waiters=standing.waiters,
+    )
 
 
 class ActivityPage:
@@ -183,7 +173,3 @@ def _error(status: HTTPStatus, why: str) -> StatusReply:
 
 def _json(status: HTTPStatus, content: Mapping[str, Any]) -> StatusReply:
     return StatusReply(status, json.dumps(content).encode() + b"\n", JSON)
-
-
-def _moment(moment: float | None) -> str | None:
-    return None if moment is None else write_moment(moment)

@@ -10,7 +10,8 @@ import json
 from typing import Final, NamedTuple
 
 from gpufence.fields import COUNT, FLAG, TEXT, FieldKind, RowKind, or_null, several
-from gpufence.shape import as_text, read_versioned, texts
+from gpufence.idle import ReleaseNote, read_note, write_note
+from gpufence.shape import as_object, as_text, read_versioned, texts
 from gpufence.times import read_moment, write_moment
 
 VERSION: Final = 1
@@ -23,9 +24,8 @@ class OwnerRelease(NamedTuple):
     One owner. `way`, `state` and `step` are words of `controller.model`; `why` says in a sentence
     what stands against a release, or what it is for.
 
-    `pods` counts those that live; `rung` is empty where its namespace says nothing, `note` is the
-    annotation that a release has left, empty without one. None is what nobody knows, or there is
-    none of.
+    `pods` counts those that live; `rung` is empty where its namespace says nothing. None is what
+    nobody knows, or there is none of, such as a `note` that a release has left.
     """
 
     namespace: str
@@ -43,7 +43,7 @@ class OwnerRelease(NamedTuple):
     replicas: int | None = None
     rung: str = ""
     pods: int = 0
-    note: str = ""
+    note: ReleaseNote | None = None
 
 
 class OwnerReleases(NamedTuple):
@@ -60,6 +60,10 @@ class OwnerReleases(NamedTuple):
 
 _MOMENT: Final = FieldKind(
     write_moment, lambda value, path: read_moment(as_text(value, path), path)
+)
+_NOTE: Final = FieldKind(
+    lambda note: json.loads(write_note(note)),
+    lambda value, path: read_note(json.dumps(as_object(value, path))),
 )
 _OWNER: Final = RowKind(
     OwnerRelease,
@@ -79,7 +83,7 @@ _OWNER: Final = RowKind(
         ("replicas", or_null(COUNT)),
         ("rung", TEXT),
         ("pods", COUNT),
-        ("note", TEXT),
+        ("note", or_null(_NOTE)),
     ),
 )
 _OWNERS: Final = RowKind(

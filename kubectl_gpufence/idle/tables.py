@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpufence.errors import GpufenceError
-from gpufence.idle import read_note
 from gpufence.quantity import GIB
 from gpufence.text import duration
 from gpufence.times import write_moment
@@ -143,10 +141,7 @@ def release_text(line: IdleLine) -> str:
 
 
 def _released(said: OwnerRelease, at: float) -> str:
-    try:
-        return f"{duration(at - read_note(said.note).at)} ago"
-    except GpufenceError:
-        return RELEASED
+    return RELEASED if said.note is None else f"{duration(at - said.note.at)} ago"
 
 
 def _waiters(line: IdleLine) -> Cell:

@@ -5,7 +5,7 @@ Owners of GPU pods in every state that `idle` and `release --dry-run` show.
 from dataclasses import replace
 from typing import Any
 
-from gpufence.idle import ReleaseNote, ReleasePhase, write_note
+from gpufence.idle import ReleaseNote, ReleasePhase
 from gpufence.quantity import GIB, MIB
 from gpufence.releases import OwnerRelease, OwnerReleases
 from gpufence.snapshot import PodActivityRow, PodRow
@@ -111,7 +111,7 @@ def led() -> IdleScene:
         ),
         said(TRAINER, state="busy", why="pod trainer-1 uses its GPU"),
         said(SERVER, state="kept", why="it is to be kept until 2030-03-18T06:00:00Z"),
-        said(api_owner("gone", replicas=0), state="released", note=write_note(GONE)),
-        said(api_owner("damaged", replicas=0), state="released", note="{"),
+        said(api_owner("gone", replicas=0), state="released", note=GONE),
+        said(api_owner("damaged", replicas=0), state="released"),
     )
     return alone()._replace(releases=OwnerReleases(leader=True, at=AT, owners=owners), notes=())

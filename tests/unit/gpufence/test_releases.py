@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gpufence.errors import InvalidError, UnknownVersionError
+from gpufence.idle import ReleaseNote, ReleasePhase
 from gpufence.releases import OwnerRelease, OwnerReleases, read_owners, write_owners
 
 IDLE = OwnerRelease(
@@ -25,7 +26,7 @@ IDLE = OwnerRelease(
     replicas=1,
     rung="release",
     pods=1,
-    note='{"v":1}',
+    note=ReleaseNote(ReleasePhase.RELEASED, 1_800_000_000.0, 2, "nobody used it"),
 )
 OWNERS = OwnerReleases(leader=True, at=1_900_000_300.0, brake="", owners=(IDLE,))
 
@@ -40,7 +41,7 @@ def test_owners_are_one_line_of_versioned_json() -> None:
         '{"v":1,"leader":false,"at":"1970-01-01T00:00:00Z","brake":"","owners":[{"namespace":"n",'
         '"apiVersion":"v1","kind":"Pod","name":"p","way":"","state":"","step":"","why":"",'
         '"idleSince":null,"deadline":null,"contended":false,"waiters":[],"replicas":null,'
-        '"rung":"","pods":0,"note":""}]}'
+        '"rung":"","pods":0,"note":null}]}'
     ) == write_owners(bare)
 
 
@@ -68,6 +69,7 @@ def test_what_a_newer_controller_adds_is_passed_over() -> None:
         ({"replicas": -1}, "owners.owners[0].replicas"),
         ({"waiters": [1]}, "owners.owners[0].waiters[0]"),
         ({"contended": None}, "owners.owners[0].contended"),
+        ({"note": "{}"}, "owners.owners[0].note"),
     ],
 )
 def test_a_broken_field_is_named(change: dict[str, object], field: str) -> None:

@@ -112,6 +112,7 @@ class ControllerLoop:
         self.last: LastPass | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.failures = 0
+        self.seen = False
 
     def start(self) -> None:
         self._thread.start()
@@ -148,6 +149,7 @@ class ControllerLoop:
             # Whatever was announced before, somebody else may have done since.
             self._memory, self._term = _NO_MEMORY, self._ports.lease.term
         state = self._ports.look()
+        self.seen = self.seen or state.fresh
         decision = decide(state, self._memory, self._rules)
         self.last = LastPass(state, decision, leads, time.monotonic() - began)
         if not leads:

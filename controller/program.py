@@ -130,6 +130,7 @@ class Program:
         cached = partial(CachedPage, clock=time.monotonic)
         return {
             "/healthz": self._health,
+            "/readyz": self._ready,
             "/metrics": cached(CONTENT_TYPE, self._metrics),
             "/v1/owners": cached(JSON, self._owners),
         }
@@ -164,6 +165,15 @@ class Program:
             text = f"no pass has ended for {silence:.0f} s"
             return text_reply(HTTPStatus.SERVICE_UNAVAILABLE, text)
         return text_reply(HTTPStatus.OK, "ok")
+
+    def _ready(self) -> StatusReply:
+        """
+        Say whether the cluster has been seen once: what is stale later is told to who asks.
+        """
+        if self._loop.seen:
+            return text_reply(HTTPStatus.OK, "ok")
+        trouble = self._cluster.trust().trouble or "the cluster has not been looked at yet"
+        return text_reply(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
 
     def _metrics(self) -> str:
         counts = ControllerCounts(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from controller.cluster.kept import keep_owner, keep_scaler
 from controller.cluster.store import LiveStore
+from gpufence import names
 from kube import ForbiddenError, KubeError, NotFoundError, Reflector, Source
 from kube.owners import is_notebook, is_workload
 
@@ -39,8 +40,7 @@ A watch that fails for so long is ended, and it is asked whether the kind is sti
 to read.
 """
 _REMEDY: Final = (
-    "give the controller list and watch of them by a ClusterRole labelled "
-    "gpufence.io/aggregate-to-controller=true, as docs/install.md says"
+    f"a ClusterRole labelled {names.AGGREGATE}=true gives the controller rights to further kinds"
 )
 
 _Name: TypeAlias = "tuple[str, str]"

@@ -1,0 +1,150 @@
+"""
+A cluster with the controller's rights, played GPU nodes, and owners of pods on them.
+"""
+
+import json
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from gpufence import names
+from gpufence.idle import ReleaseNote, read_note
+from kube import JsonObject, NotFoundError, PatchType, core, group
+from kube.kinds import ApiKind
+from kube.owners import ApiOwner
+from kube.workloads import read_owner
+from simulator.controlplane import ControlPlane
+from tests.support.controller.played import PlayedAgents, PlayedNodes
+from tests.support.controller.process import ControllerProcess
+from tests.support.manifests import COMPONENTS, moved
+from tests.support.manifests import objects as manifests
+from tests.support.objects import policy
+from tests.support.observing import wait_until
+from tests.support.owners import deployment
+from tests.support.site import RIGHTS, PlaneSite
+
+COMPONENT = COMPONENTS / "idle-release"
+DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
+_POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+
+
+class ControllerSite(PlaneSite):
+    """
+    `system` is where the shipped rights are applied, in a namespace of its own.
+    """
+
+    def __init__(self, plane: ControlPlane, system: str) -> None:
+        super().__init__(plane, system)
+        self.played = PlayedNodes(self.admin, f"one-{system}", f"two-{system}")
+        self.agents = PlayedAgents(self.played)
+        self.one, self.two = self.played.nodes
+
+    def install(self) -> None:
+        """
+        Apply what the component ships, but for its own Deployment.
+        """
+        kinds = RIGHTS | _POLICIES | {"Lease"}
+        items = [moved(item, self.system) for item in manifests(COMPONENT) if item["kind"] in kinds]
+        text = json.dumps(items).replace(names.SYSTEM_NAMESPACE, self.system)
+        self.apply(*json.loads(text))
+        self.allow("release")
+
+    def allow(self, rung: str) -> None:
+        """
+        Turn the kill switch.
+        """
+        item = policy(self.system, "evict")
+        item["data"][names.POLICY_MAX_IDLE] = rung
+        self.apply(item)
+
+    def controller(self, **settings: str) -> ControllerProcess:
+        """
+        Return a controller that runs with the shipped rights.
+        """
+        return ControllerProcess(
+            **{
+                "KUBECONFIG": str(self.kubeconfig_of(names.CONTROLLER)),
+                "GPUFENCE_NAMESPACE": self.system,
+                "GPUFENCE_AGENTS": self.agents.setting,
+                "GPUFENCE_IDENTITY": f"controller-{uuid4().hex[:6]}",
+                **settings,
+            }
+        )
+
+    def fence(self, namespace: str, idle: str | None = "release", **annotations: str) -> None:
+        """
+        Label a namespace, for the measuring and for what becomes of idle GPUs there.
+        """
+        labels = {names.MODE: "observe", names.IDLE: idle}
+        said = {f"gpufence.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+        body = {"metadata": {"labels": labels, "annotations": said}}
+        self.admin.patch(core("namespaces", namespace), body, PatchType.MERGE)
+
+    def deploy(self, namespace: str, name: str, replicas: int = 1, **more: Any) -> JsonObject:
+        """
+        Make a Deployment of workers that ask for a third of a card each.
+        """
+        return self.admin.post(
+            group("apps/v1", "namespaces", namespace, "deployments"),
+            worker(name, replicas, **more),
+        )
+
+    def owner(self, namespace: str, name: str, kind: ApiKind = DEPLOYMENTS) -> ApiOwner:
+        return read_owner(self.admin, kind, namespace, name)
+
+    def replicas(self, namespace: str, name: str, kind: ApiKind = DEPLOYMENTS) -> int | None:
+        return self.owner(namespace, name, kind).replicas
+
+    def note(self, namespace: str, name: str, kind: ApiKind = DEPLOYMENTS) -> ReleaseNote | None:
+        text = self.owner(namespace, name, kind).annotations.get(names.RELEASED)
+        return None if text is None else read_note(text)
+
+    def phase(self, namespace: str, name: str, kind: ApiKind = DEPLOYMENTS) -> str:
+        note = self.note(namespace, name, kind)
+        return "" if note is None else str(note.phase)
+
+    def scale(self, namespace: str, name: str, replicas: int) -> None:
+        """
+        Scale as a person or another program would.
+        """
+        self.plane.kubectl("scale", "-n", namespace, f"deploy/{name}", f"--replicas={replicas}")
+
+    def wait_for_pods(self, namespace: str, count: int, phase: str = "Running") -> None:
+        wait_until(lambda: count == len(self.pods(namespace, phase)), "not so many pods")
+
+    def pods(self, namespace: str, phase: str = "Running") -> list[JsonObject]:
+        listed = self.admin.list(core("namespaces", namespace, "pods")).items
+        return [item for item in listed if item.get("status", {}).get("phase") == phase]
+
+    def events(self, namespace: str, reason: str, kind: str = "Deployment") -> list[str]:
+        """
+        Return what was said of owners.
+        """
+        listed = self.admin.list(core("namespaces", namespace, "events")).items
+        return [
+            str(item["message"])
+            for item in listed
+            if item["reason"] == reason and item["involvedObject"]["kind"] == kind
+        ]
+
+    def remove(self, namespace: str) -> None:
+        """
+        Take the owners of a namespace away, and their pods.
+        """
+        for kind in ("deployments", "statefulsets"):
+            with suppress(NotFoundError):
+                self.admin.delete(group("apps/v1", "namespaces", namespace, kind))
+        wait_until(lambda: not self.admin.list(core("namespaces", namespace, "pods")).items)
+
+
+def worker(name: str, replicas: int = 1, units: int = 5, **pod_spec: Any) -> JsonObject:
+    """
+    Make a Deployment whose pods ask for a part of a card, wherever it is.
+    """
+    made = deployment(name, replicas)
+    spec = made["spec"]["template"]["spec"]
+    limits = {names.GPUSHARE_MEMORY: str(units)}
+    spec["containers"][0]["resources"] = {"limits": limits}
+    spec |= {"tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 0}
+    spec |= pod_spec
+    return made

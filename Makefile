@@ -56,7 +56,7 @@ e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packag
 	@$(BIN)/python -m simulator cluster --install --prepare
 	@$(BIN)/pytest -m e2e --timeout 900
 
-images: ## build the three images, with docker, podman or buildah (BASE=image, NAME=prefix)
+images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
 
 frameworks: $(READY) ## real wheels on simulated cards: does each cap bite? (tens of GB once; ONLY=torch-2.10)

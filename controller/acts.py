@@ -56,7 +56,7 @@ class NotOursError(GpufenceError):
     """
 
 
-class Acts:
+class OwnerActs:
     """
     `left` tells for how many seconds the Lease is ours.
     """

@@ -13,7 +13,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from controller.acts import Acts
+from controller.acts import OwnerActs
 from controller.agents import MOST_ASKED, Agents
 from controller.callers import Callers
 from controller.cluster.cluster import Cluster
@@ -66,7 +66,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
         _log.warning("%s is no setting of the controller; see gpufence-controller --help", name)
     with ExitStack() as undo:
         listener = undo.enter_context(listen(STATUS_LISTEN, settings.status_listen, BACKLOG))
-        program = Program(settings, access)
+        program = ControllerProgram(settings, access)
         server = StatusServer(listener, program.pages, folders=program.folders)
         with end_signals() as signals:
             program.start()
@@ -78,7 +78,7 @@ def run(environ: Mapping[str, str], access: ClientSettings) -> None:
     _log.info("ended")
 
 
-class Program:
+class ControllerProgram:
     """
     The parts that run together, and what they show.
     """
@@ -107,7 +107,7 @@ class Program:
                 look=self._cluster.look,
                 lease=self._lease,
                 agents=self._agents,
-                acts=Acts(self._client, self._cluster.kinds, self._lease.left, seconds),
+                acts=OwnerActs(self._client, self._cluster.kinds, self._lease.left, seconds),
                 events=self._events,
             ),
             settings.rules,

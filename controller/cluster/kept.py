@@ -38,7 +38,7 @@ class KeptOwner(NamedTuple):
     template: PodState | None = None
 
 
-class Target(NamedTuple):
+class ScaleTarget(NamedTuple):
     """
     Whom an autoscaler scales.
     """
@@ -138,7 +138,7 @@ def keep_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
     return name, {key: text for key, text in data.items() if key == names.POLICY_MAX_IDLE}
 
 
-def keep_scaler(scaler: JsonObject) -> tuple[str, tuple[Target, str]]:
+def keep_scaler(scaler: JsonObject) -> tuple[str, tuple[ScaleTarget, str]]:
     """
     Keep whom an autoscaler scales, and its name: of a HorizontalPodAutoscaler or a ScaledObject,
     which means a Deployment where it names no kind.
@@ -146,7 +146,7 @@ def keep_scaler(scaler: JsonObject) -> tuple[str, tuple[Target, str]]:
     metadata = _part(scaler, "metadata")
     aim = _part(_part(scaler, "spec"), "scaleTargetRef")
     api_version = str(aim.get("apiVersion") or "apps/v1")
-    target = Target(
+    target = ScaleTarget(
         namespace=str(metadata.get("namespace", "")),
         group=api_version.rpartition("/")[0],
         kind=str(aim.get("kind") or "Deployment"),

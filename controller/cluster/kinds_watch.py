@@ -21,7 +21,7 @@ from kube.owners import is_notebook, is_workload
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.cluster.kept import KeptOwner, Target
+    from controller.cluster.kept import KeptOwner, ScaleTarget
     from controller.cluster.shared import Shared
     from kube import Client, ReflectorState, WatchSettings
     from kube.discovery import Kinds
@@ -61,7 +61,7 @@ class KindsKnown(NamedTuple):
     complete: bool
     states: tuple[ReflectorState, ...]
     owners: Mapping[str, KeptOwner]
-    scalers: Mapping[Target, str]
+    scalers: Mapping[ScaleTarget, str]
     blind: str
     unread: Mapping[_Name, str]
 
@@ -101,7 +101,7 @@ class KindsWatch:
         followed = dict(self._followed)
         unread = dict(self._unread)
         blind = "; ".join(why for name, why in unread.items() if name in SCALERS)
-        scalers: dict[Target, str] = {}
+        scalers: dict[ScaleTarget, str] = {}
         for name in SCALERS & followed.keys():
             for target, scaler in followed[name].store.items.values():
                 scalers[target] = f"{name[1]} {scaler}"

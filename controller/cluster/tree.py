@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.cluster.kept import Target
+from controller.cluster.kept import ScaleTarget
 from controller.model import OwnerKey
 from gpufence import names
 from kube.owners import is_workload
@@ -46,7 +46,7 @@ class SeenCluster(NamedTuple):
     namespaces: Mapping[str, NamespaceWords]
     budgets: Mapping[str, KeptBudget]
     highest: IdleRung
-    scalers: Mapping[Target, str]
+    scalers: Mapping[ScaleTarget, str]
     blind: str = ""
     unread: Mapping[tuple[str, str], str] = {}
 
@@ -105,7 +105,7 @@ class OwnerTree:
         """
         if self._seen.blind:
             return self._seen.blind
-        target = Target(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
+        target = ScaleTarget(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
         scaler = self._seen.scalers.get(target, "")
         return f"{scaler} scales it" if scaler else ""
 
@@ -132,7 +132,7 @@ class OwnerTree:
         return TopOwner(key_of(kept.owner), kept, scaled)
 
     def _among_scaled(self, owner: ApiOwner) -> str:
-        target = Target(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
+        target = ScaleTarget(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)
         scaler = self._seen.scalers.get(target, "")
         return f"{scaler} scales {owner.kind.kind} {owner.name} below it" if scaler else ""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SOURCES = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
 PAUSE, WORKLOAD = "pause", "workload"
-PRODUCT = ("webhook", "agent", "certs")
+PRODUCT = ("webhook", "agent", "certs", "controller")
 # What an image keeps of the packages, besides its program; see deploy/images/install.
 SHARED = ("gpufence", "kube", "service")
 # What else decides about an image.

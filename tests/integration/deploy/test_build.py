@@ -69,7 +69,7 @@ def test_all_images_are_built_by_default(machine: Machine) -> None:
     assert [
         f"docker build --tag gpufence/{program}:{VERSION} "
         f"--file deploy/images/{program}/Dockerfile ."
-        for program in ("webhook", "agent", "certs")
+        for program in ("webhook", "agent", "certs", "controller")
     ] == machine.calls
 
 
@@ -150,7 +150,7 @@ def test_archives_carry_the_name_that_nodes_look_for(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("plugin",), '"plugin" is neither an option nor one of webhook, agent, certs'),
+        (("plugin",), '"plugin" is neither an option nor one of webhook, agent, certs, controller'),
         (("--tag",), "--tag wants a value"),
         (("--engine", "nerdctl"), '"nerdctl" is not there or does not answer'),
     ],

@@ -1,5 +1,5 @@
 """
-The three images as they are built: who they start as, what is in them, and what is not.
+The images as they are built: who they start as, what is in them, and what is not.
 """
 
 import json
@@ -13,15 +13,16 @@ import pytest
 from simulator.cluster.images.archives import ImageArchives
 from simulator.progress import Progress
 from tests.integration.deploy.unpacked import Unpacked, unpack
-from tests.support.manifests import found, pod_spec
+from tests.support.manifests import BASE, COMPONENTS, found, pod_spec
 from tests.support.sources import PACKAGES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]  # the first one builds the images
 
 PROGRAMS = {
-    "webhook": ("Deployment", "gpufence-webhook"),
-    "agent": ("DaemonSet", "gpufence-agent"),
-    "certs": ("CronJob", "gpufence-certs"),
+    "webhook": ("Deployment", "gpufence-webhook", BASE),
+    "agent": ("DaemonSet", "gpufence-agent", BASE),
+    "certs": ("CronJob", "gpufence-certs", BASE),
+    "controller": ("Deployment", "gpufence-controller", COMPONENTS / "idle-release"),
 }
 WEB = {"fastapi", "starlette", "uvicorn", "httptools", "uvloop"}
 SITE = "opt/gpufence/lib/python3*/site-packages"

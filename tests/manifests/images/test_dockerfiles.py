@@ -10,14 +10,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.manifests import DEPLOY, ROOT, found, pod_spec
+from tests.support.manifests import BASE, COMPONENTS, DEPLOY, ROOT, found, pod_spec
 from tests.support.sources import PACKAGES, tree_of
 
 IMAGES = DEPLOY / "images"
 WORKLOADS = {
-    "webhook": ("Deployment", "gpufence-webhook"),
-    "agent": ("DaemonSet", "gpufence-agent"),
-    "certs": ("CronJob", "gpufence-certs"),
+    "webhook": ("Deployment", "gpufence-webhook", BASE),
+    "agent": ("DaemonSet", "gpufence-agent", BASE),
+    "certs": ("CronJob", "gpufence-certs", BASE),
+    "controller": ("Deployment", "gpufence-controller", COMPONENTS / "idle-release"),
 }
 INSTALL = re.compile(r"sh deploy/images/install (\w+) (.*)")
 
@@ -145,6 +146,7 @@ def test_the_wheels_builder_is_locked() -> None:
         ("agent", {"fastapi", "starlette", "uvicorn", "cryptography"}),
         ("webhook", {"nvidia-ml-py"}),
         ("certs", {"fastapi", "starlette", "uvicorn", "nvidia-ml-py"}),
+        ("controller", {"fastapi", "starlette", "uvicorn", "nvidia-ml-py", "cryptography"}),
     ],
 )
 def test_no_program_brings_anothers_trade(program: str, never: set[str]) -> None:

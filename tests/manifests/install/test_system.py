@@ -10,6 +10,7 @@ import pytest
 
 from agent.settings import AgentSettings
 from certs.settings import CertsSettings
+from controller.settings import ControllerSettings
 from gpufence import names
 from gpufence.settings import rows
 from tests.support.manifests import (
@@ -210,7 +211,7 @@ def test_every_setting_of_a_component_is_one_of_its_program() -> None:
     What components set is what the programs read.
     """
     known = {names.SIMULATOR_STATE}
-    for settings in (WebhookSettings, CertsSettings, AgentSettings):
+    for settings in (WebhookSettings, CertsSettings, AgentSettings, ControllerSettings):
         known |= {variable for row in rows(settings) for variable in row.variables}
     said = {word for text in texts().values() for word in re.findall(r"GPUFENCE_[A-Z_]+", text)}
 

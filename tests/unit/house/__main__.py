@@ -16,7 +16,7 @@ from tests.unit.house.conditions import CONDITIONED, with_conditions
 from tests.unit.house.pages import PAGES, with_tables
 from tests.unit.house.walks import RECORDED, walks
 
-PROGRAMS = ("webhook", "agent", "certs", "plugin")
+PROGRAMS = ("webhook", "agent", "certs", "controller", "plugin")
 OVERALL_PERCENT = 90
 COOL_DOWN = dt.timedelta(days=7)
 

@@ -32,6 +32,10 @@ BREACHES = [
         *("controller/decide/demand.py", "controller.decide.deadlines"),
         "A release is decided in one direction",
     ),
+    (
+        *("controller/cluster/pods.py", "controller.cluster.owners"),
+        "The controller's view of the cluster is wired in one direction",
+    ),
     ("webhook/policy.py", "webhook.rewrite", "The webhook's parts know those below them"),
     (
         *("agent/cluster/node_view.py", "agent.cluster.publisher"),

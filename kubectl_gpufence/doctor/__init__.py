@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpufence.findings import Finding, Level
 from kubectl_gpufence.doctor.checks_agents import check_agents, check_namespaces
+from kubectl_gpufence.doctor.checks_scaling import check_scaling
 from kubectl_gpufence.doctor.checks_webhook import check_rights, check_server, check_webhook
 from kubectl_gpufence.doctor.read import read_installation
 from kubectl_gpufence.table import Cell, Tone, coloured, counted, wrapped
@@ -55,6 +56,7 @@ def examine(installation: Installation) -> list[Finding]:
         *check_webhook(installation),
         *check_agents(installation),
         *check_namespaces(installation),
+        *check_scaling(installation),
     ]
 
 

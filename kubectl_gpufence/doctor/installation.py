@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpufence.shape import Object
+    from kubectl_gpufence.doctor.checks_scaling import Scaler
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import NodeAgent, SeenNode
 
@@ -69,6 +70,7 @@ class Installation:
     agents: MaybeHidden[dict[str, NodeAgent]] = field(default_factory=MaybeHidden)
     namespaces: MaybeHidden[list[LabelledNamespace]] = field(default_factory=MaybeHidden)
     pods: MaybeHidden[list[SeenPod]] = field(default_factory=MaybeHidden)
+    scalers: MaybeHidden[list[Scaler]] = field(default_factory=MaybeHidden)
 
 
 def read_labelled(raw: Object) -> LabelledNamespace:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpufence import names
 from gpufence.errors import GpufenceError
+from gpufence.mode import MODES
 from gpufence.shape import Object, as_object, as_text, objects
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
 from kubectl_gpufence.ask import WEBHOOK_LABEL
@@ -21,6 +22,7 @@ from kubectl_gpufence.doctor.installation import (
     Validity,
     read_labelled,
 )
+from kubectl_gpufence.doctor.read_scaling import read_scalers
 from kubectl_gpufence.pods import name_of
 from kubectl_gpufence.scene import by_node
 
@@ -73,6 +75,7 @@ def read_installation(reader: ClusterReader) -> Installation:
         ),
     )
     count = len(POLICIES)
+    fenced = {item.name for item in namespaces.value or [] if item.mode in MODES}
     return Installation(
         now=time.time(),
         version=version,
@@ -90,6 +93,7 @@ def read_installation(reader: ClusterReader) -> Installation:
         agents=MaybeHidden(agents, no_agents),
         namespaces=namespaces,
         pods=pods,
+        scalers=read_scalers(reader, fenced),
     )
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from kube.kinds import ApiKind
 
 ACCOUNT: Final = "gpufence-activity"
-UTILIZATION: Final = 0.9
+UTILIZATION: Final = 0.85
 """
-How much of the time a worker should be at work. Replicas then are the load and a ninth; what comes
+How much of the time a worker should be at work. Replicas then are the load and a sixth; what comes
 at once is the other trigger's to see.
 """
 _POLL_SECONDS: Final = 5

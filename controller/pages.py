@@ -94,12 +94,22 @@ def _row(owner: OwnerState, last: LastPass) -> OwnerRelease:
 class ActivityPage:
     """
     Answers `NAMESPACE/KIND/NAME`; whatever is not known is an error, never a number.
+
+    Only who may read an owner's scale is told how busy it is. How many more would fit is `room`,
+    which everybody may know who sees `/v1/owners`: no header of a person's comes through the API
+    server's proxy.
     """
 
     def __init__(self, sources: ActivitySources) -> None:
         self._sources = sources
 
     def __call__(self, question: PageQuestion) -> StatusReply:
+        return self._reply(question, guarded=True)
+
+    def room(self, question: PageQuestion) -> StatusReply:
+        return self._reply(question, guarded=False)
+
+    def _reply(self, question: PageQuestion, *, guarded: bool) -> StatusReply:
         parts = [unquote(part) for part in question.path.split("/")]
         if len(parts) != _PARTS:
             return _error(HTTPStatus.NOT_FOUND, _NOT_FENCED)
@@ -110,10 +120,16 @@ class ActivityPage:
                 why = trust.trouble or "what is known of the cluster is too old"
                 return _error(HTTPStatus.SERVICE_UNAVAILABLE, why)
             owner, kind = self._find(last.state, *parts)
-            refusal = self._refusal(question, owner, kind)
+            refusal = self._refusal(question, owner, kind) if guarded else None
         except KubeError as error:
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        return refusal or self._answer(owner, last.state, "/".join(parts))
+        if refusal is not None:
+            return refusal
+        if isinstance(owner, OwnerKey):
+            asked = "/".join(parts)
+            why = f"{asked} owns no GPU pods in a fenced namespace; {_NOT_FENCED}"
+            return _error(HTTPStatus.NOT_FOUND, why)
+        return self._busy(owner, last.state) if guarded else _room(owner, last.state)
 
     def _find(
         self, state: ClusterState, namespace: str, word: str, name: str
@@ -142,29 +158,25 @@ class ActivityPage:
             return _error(HTTPStatus.UNAUTHORIZED, answer.why)
         return None if answer.allowed else _error(HTTPStatus.FORBIDDEN, answer.why)
 
-    def _answer(self, owner: OwnerState | OwnerKey, state: ClusterState, asked: str) -> StatusReply:
-        if isinstance(owner, OwnerKey):
-            return _error(
-                HTTPStatus.NOT_FOUND,
-                f"{asked} owns no GPU pods in a fenced namespace; {_NOT_FENCED}",
-            )
+    def _busy(self, owner: OwnerState, state: ClusterState) -> StatusReply:
         found = activity_of(owner, self._sources.snapshots(nodes_of(owner)))
         if isinstance(found, UnknownActivity):
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, found.why)
-        like = owner.template or next(
-            (pod._replace(node="") for pod in owner.pods if not pod.terminating), None
-        )
-        if like is None:
-            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "nobody knows what its pods will ask for")
-        return _json(
-            HTTPStatus.OK,
-            {
-                "busyReplicas": found.busy_replicas,
-                "idleSeconds": found.idle_seconds,
-                "room": room(like, state),
-                "replicas": owner.replicas,
-            },
-        )
+        busy = {"busyReplicas": found.busy_replicas, "idleSeconds": found.idle_seconds}
+        return _room(owner, state, **busy)
+
+
+def _room(owner: OwnerState, state: ClusterState, **more: float | None) -> StatusReply:
+    """
+    Answer how many there are, and how many more would fit.
+    """
+    like = owner.template or next(
+        (pod._replace(node="") for pod in owner.pods if not pod.terminating), None
+    )
+    if like is None:
+        return _error(HTTPStatus.SERVICE_UNAVAILABLE, "nobody knows what its pods will ask for")
+    fitting = {"room": room(like, state), "replicas": owner.replicas}
+    return _json(HTTPStatus.OK, more | fitting)
 
 
 def _error(status: HTTPStatus, why: str) -> StatusReply:

@@ -137,7 +137,7 @@ class ControllerProgram:
 
     @property
     def folders(self) -> dict[str, Callable[[PageQuestion], StatusReply]]:
-        return {"/v1/activity/": self._activity}
+        return {"/v1/activity/": self._activity, "/v1/room/": self._activity.room}
 
     def start(self) -> None:
         self._cluster.start()

@@ -1,5 +1,5 @@
 """
-`kubectl gpufence`: top, explain, report, doctor, inspect; idle, keep, wake, release.
+`kubectl gpufence`: top, explain, report, recommend, doctor, inspect; idle, keep, wake, release.
 """
 
 from __future__ import annotations

@@ -50,6 +50,17 @@ The suggested limit is the peak and 15 %, turned into a limit by the rule that w
 share. It knows only the time since the agents started. A framework that takes all it is told to at
 its start shows its cap, not its need: set gpufence.io/growth in mode observe to see that.
 """
+_RECOMMEND = """\
+examples:
+  kubectl gpufence recommend -A               every model: peak, target, and how far to trust it
+  kubectl gpufence recommend -A --pack        how many cards they need at their targets
+  kubectl gpufence recommend -n team-a -o patch > patches.yaml
+  kubectl gpufence recommend -n team-a -o kustomize > gpu-memory/kustomization.yaml
+
+It reads the GPUMemoryProfiles, else what the agents remember of the last days. Nothing is applied:
+patches say the targets in the words of each owner's own sharing system, for Git. At low confidence,
+and while a model stands at its cap, there is no target.
+"""
 _DOCTOR = """\
 examples:
   kubectl gpufence doctor                     every check, with a remedy for what is wrong
@@ -148,6 +159,20 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add_scope(report)
     report.add_argument("-o", "--output", choices=("table", "json", "csv"), default="table")
 
+    recommend = add_verb(verbs, "recommend", "how much each model needs, as limits", _RECOMMEND)
+    add_scope(recommend)
+    recommend.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json", "csv", "patch", "kustomize"),
+        default="table",
+    )
+    recommend.add_argument(
+        "--pack",
+        action="store_true",
+        help="how many cards the present models need at their targets",
+    )
+
     doctor = add_verb(verbs, "doctor", "check the installation", _DOCTOR)
     doctor.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
@@ -161,6 +186,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     call = parser.parse_args(arguments)
     call.namespace = getattr(call, "namespace", None) or ""
     call.node = getattr(call, "node", None) or ""
+    if call.verb == "recommend" and call.pack and call.output not in ("table", "json"):
+        recommend.error("--pack counts cards, as -o table or -o json")
     if call.verb == "top" and call.watch and call.output == "json":
         top.error("--watch shows tables; ask for -o json once, as often as you like")
     if call.verb == "release" and not (call.owner or call.dry_run):

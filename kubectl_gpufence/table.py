@@ -128,6 +128,13 @@ def table(columns: Sequence[Column[R]], rows: Iterable[R], display: Display) -> 
     return [_line(columns, widths, line, display) for line in lines]
 
 
+def csv_line(values: Iterable[object]) -> str:
+    """
+    Write a line of CSV, with quotes where RFC 4180 asks for them; unknown is empty.
+    """
+    return ",".join(_field(value) for value in values)
+
+
 def bar(used: int | None, limit: int | None, display: Display, *, least_width: int = 0) -> Cell:
     """
     Draw used / limit with its percentage, or that alone on a terminal of less than `least_width`;
@@ -190,6 +197,14 @@ def shortened(text: str, width: int, display: Display) -> str:
     rest = max(width - len(mark), 2)
     tail = rest // 2
     return f"{text[: rest - tail]}{mark}{text[-tail:]}"
+
+
+def _field(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = "" if value is None else printable(str(value))
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if any(char in text for char in ',"') else text
 
 
 def _cell(content: Cell | str) -> Cell:

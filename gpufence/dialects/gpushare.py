@@ -119,4 +119,5 @@ SPEC = DialectSpec(
     bookkeeping=GPUSHARE_BOOKKEEPING,
     card_key=GPUSHARE_CARD_INDEX,
     node_figures=(GPUSHARE_COUNT,),
+    unit_bytes={GPUSHARE_MEMORY: lambda units: units.gpushare_bytes},
 )

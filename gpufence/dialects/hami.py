@@ -57,4 +57,6 @@ SPEC = DialectSpec(
     refines=frozenset({NVIDIA_GPU}),
     advertised_as={HAMI_MEMORY: NVIDIA_GPU, HAMI_PERCENTAGE: NVIDIA_GPU},
     library_caps=True,
+    unit_bytes={HAMI_MEMORY: lambda _: MIB},
+    percentages=frozenset({HAMI_PERCENTAGE}),
 )

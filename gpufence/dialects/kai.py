@@ -110,4 +110,5 @@ SPEC = DialectSpec(
     read=read,
     annotation_keys=(KAI_MEMORY, KAI_FRACTION, KAI_DEVICES, KAI_CONTAINER),
     scheduler="kai-scheduler",
+    unit_bytes={KAI_MEMORY: lambda _: MIB},
 )

@@ -135,6 +135,9 @@ class DialectSpec(NamedTuple):
     `bookkeeping` are the annotations that its scheduler and device plugin write on pods, `card_key`
     the one of them with the index of the assigned card, and `node_figures` what else its nodes list
     that tells the unit. `system` and `unit` are for the documentation.
+
+    `unit_bytes` says of each resource or annotation that counts memory what one of it is on a node,
+    None where that is not certain; `percentages` are resources that count hundredths of a card.
     """
 
     name: str
@@ -151,6 +154,8 @@ class DialectSpec(NamedTuple):
     bookkeeping: tuple[str, ...] = ()
     card_key: str = ""
     node_figures: tuple[str, ...] = ()
+    unit_bytes: Mapping[str, Callable[[Units], int | None]] = MappingProxyType({})
+    percentages: frozenset[str] = frozenset()
 
     def is_asked_by(self, resource: str) -> bool:
         """

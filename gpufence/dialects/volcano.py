@@ -102,4 +102,5 @@ SPEC = DialectSpec(
     scheduler="volcano",
     bookkeeping=VOLCANO_BOOKKEEPING,
     card_key=VOLCANO_CARD_INDEX,
+    unit_bytes={VOLCANO_MEMORY: lambda units: units.volcano_factor * MIB},
 )

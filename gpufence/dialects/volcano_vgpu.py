@@ -54,4 +54,6 @@ SPEC = DialectSpec(
     advertised_as={VOLCANO_VGPU_PERCENTAGE: VOLCANO_VGPU_NUMBER},
     scheduler="volcano",
     library_caps=True,
+    unit_bytes={VOLCANO_VGPU_MEMORY: lambda units: units.volcano_factor * MIB},
+    percentages=frozenset({VOLCANO_VGPU_PERCENTAGE}),
 )

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence.need.measured import FULL_PERCENT
 from gpufence.need.target import MostHeld, limit_for
 from gpufence.share import ShareTerms, allowance, reserve_bytes
-from gpufence.text import duration, printable
+from gpufence.text import duration
 from kubectl_gpufence.table import (
     NOT_THERE,
     Cell,
     Column,
     Tone,
     allowed,
+    csv_line,
     exact,
     held,
     table,
@@ -132,7 +133,7 @@ def owners_csv(lines: Sequence[OwnerLine]) -> list[str]:
     Write lines of CSV: names of Kubernetes objects need no quotes, remarks get them.
     """
     rows = [owner_json(line) for line in lines]
-    return [",".join(_CSV), *(",".join(_field(row[key]) for key in _CSV) for row in rows)]
+    return [",".join(_CSV), *(csv_line(row[key] for key in _CSV) for row in rows)]
 
 
 def owner_json(line: OwnerLine) -> dict[str, object]:
@@ -192,14 +193,3 @@ def _evicted(line: OwnerLine) -> Cell:
 
 def _suggested(line: OwnerLine) -> Cell:
     return Cell(allowed(line.suggested_bytes), Tone.FAINT if line.full else Tone.PLAIN)
-
-
-def _field(value: object) -> str:
-    """
-    Write a field, in quotes where RFC 4180 asks for them; unknown is empty.
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = "" if value is None else printable(str(value))
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"' if any(char in text for char in ',"') else text

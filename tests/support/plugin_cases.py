@@ -31,6 +31,7 @@ from kubectl_gpufence.top.pods import pod_lines, pods_table
 from tests.support import sick
 from tests.support.builders import container, gpushare, sidecar
 from tests.support.idle_cases import alone, led
+from tests.support.need_cases import NEED_CASES
 from tests.support.plugin import (
     CARD,
     LIMIT,
@@ -308,6 +309,7 @@ def measured() -> Wish:
 
 
 CASES: dict[str, Callable[[], list[str]]] = {
+    **NEED_CASES,
     "top-typical": lambda: top(typical()),
     "top-narrow": lambda: top(typical(), look=Display(width=80, unicode=False)),
     "top-piped": lambda: top(typical(), look=Display()),

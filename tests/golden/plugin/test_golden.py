@@ -12,6 +12,7 @@ WRITE = os.environ.get("GPUFENCE_GOLDEN") == "write"
 PIPED = frozenset(
     {"top-wide", "idle-wide", "cards-odd", "nodes-odd", "top-piped", "report-csv", "top-coloured"}
     | {"scale-rabbitmq", "scale-prometheus"}
+    | {"recommend-csv", "recommend-typical", "recommend-patch"}
 )
 
 

@@ -10,7 +10,6 @@ from gpufence.need import (
     CardNeed,
     Confidence,
     NeedDay,
-    NeedKey,
     NeedSummary,
     NodeNeed,
     OwnerNeed,
@@ -21,25 +20,8 @@ from gpufence.need import (
     summarise,
 )
 from gpufence.quantity import GIB, MIB
-
-T4 = CardNeed("Tesla T4", 15_360 * MIB, 512 * MIB)
-KEY = NeedKey("vision", "Deployment", "classifier", "server", T4.model)
-
-
-def need_day(number: int, **changes: Any) -> NeedDay:
-    """
-    Build a full day of three pods, one of them new, that held 4 GiB under a limit of 8.
-    """
-    return NeedDay(
-        day=f"2026-11-{number:02}",
-        peak_bytes=4 * GIB,
-        pods=3,
-        held_seconds=86_400.0,
-        told_bytes=5 * GIB,
-        limit_bytes=8 * GIB,
-        process_bytes=4 * GIB,
-        started=1,
-    )._replace(**changes)
+from tests.support.needs import NEED_KEY as KEY
+from tests.support.needs import T4, need_day
 
 
 def days(count: int, **changes: Any) -> list[NeedDay]:

@@ -1,0 +1,165 @@
+"""
+PURE. How many cards the present models need at their targets, beside how many they hold.
+
+First fit, the largest first, on each model of card by itself: never more than 11/9 of the least
+number and one card (Johnson 1973), and what a person would do by hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpufence.need.rows import POD_TEMPLATE_HASH, top_owner
+from kubectl_gpufence.table import Column, exact, held, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpufence.need import NeedSummary
+    from gpufence.snapshot import CardRow, PodRow, Snapshot, UseRow
+    from kubectl_gpufence.table import Display
+
+Owner = tuple[str, str, str]
+
+
+class PodShare(NamedTuple):
+    """
+    One pod on one card, and what it should have there: `by_target` where its owner has a target,
+    else its present limit, or what it holds.
+    """
+
+    pod: str
+    card: str
+    model: str
+    share_bytes: int
+    by_target: bool
+
+
+class Packing(NamedTuple):
+    """
+    The cards of one model: how many there are, are held, and would do.
+    """
+
+    model: str
+    memory_bytes: int
+    cards: int
+    held: int
+    needed: int
+    shares: int
+    by_target: int
+    share_bytes: int
+
+
+def packings(
+    snapshots: Mapping[str, Snapshot], summaries: Iterable[NeedSummary], namespace: str
+) -> list[Packing]:
+    """
+    Pack the pods of a namespace, or of all, that hold memory on any card.
+    """
+    targets = _targets(summaries)
+    shares: dict[str, list[PodShare]] = {}
+    cards: dict[str, list[CardRow]] = {}
+    for snapshot in snapshots.values():
+        on_node = {card.uuid: card for card in snapshot.cards}
+        for card in snapshot.cards:
+            cards.setdefault(card.model, []).append(card)
+        for pod in snapshot.pods:
+            if namespace in ("", pod.namespace):
+                for use in pod.uses:
+                    card_of_use = on_node.get(use.card)
+                    share = None if card_of_use is None else _share(pod, use, card_of_use, targets)
+                    if share is not None:
+                        shares.setdefault(share.model, []).append(share)
+    return [_packing(model, cards[model], shares.get(model, [])) for model in sorted(cards)]
+
+
+def cards_needed(shares: Iterable[PodShare], memory_bytes: int) -> int:
+    """
+    Return how many cards of this size hold all shares, no two of one pod on the same.
+    """
+    free: list[int] = []
+    pods: list[set[str]] = []
+    for share in sorted(shares, key=lambda item: (-item.share_bytes, item.pod, item.card)):
+        amount = min(share.share_bytes, memory_bytes)
+        place = next(
+            (at for at, left in enumerate(free) if left >= amount and share.pod not in pods[at]),
+            len(free),
+        )
+        if place == len(free):
+            free.append(memory_bytes)
+            pods.append(set())
+        free[place] -= amount
+        pods[place].add(share.pod)
+    return len(free)
+
+
+def packing_table(rows: Sequence[Packing], display: Display) -> list[str]:
+    columns: list[Column[Packing]] = [
+        Column("CARD", lambda row: row.model, shrinks=True),
+        Column("MEMORY", lambda row: held(row.memory_bytes), right=True),
+        Column("CARDS", lambda row: str(row.cards), right=True),
+        Column("HELD", lambda row: str(row.held), right=True),
+        Column("NEEDED", lambda row: str(row.needed), right=True),
+        Column("PODS", lambda row: str(row.shares), right=True),
+        Column("BY TARGET", lambda row: str(row.by_target), right=True),
+        Column("SUM", lambda row: held(row.share_bytes), right=True),
+    ]
+    return table(columns, rows, display)
+
+
+def packing_json(row: Packing) -> dict[str, object]:
+    return {
+        "card": row.model,
+        "memory": exact(row.memory_bytes),
+        "cards": row.cards,
+        "held": row.held,
+        "needed": row.needed,
+        "pods": row.shares,
+        "by_target": row.by_target,
+        "sum": exact(row.share_bytes),
+    }
+
+
+def _packing(model: str, cards: Sequence[CardRow], shares: Sequence[PodShare]) -> Packing:
+    memory = min(card.total_bytes for card in cards)
+    return Packing(
+        model,
+        memory,
+        cards=len(cards),
+        held=len({share.card for share in shares}),
+        needed=cards_needed(shares, memory),
+        shares=len(shares),
+        by_target=sum(share.by_target for share in shares),
+        share_bytes=sum(share.share_bytes for share in shares),
+    )
+
+
+def _targets(summaries: Iterable[NeedSummary]) -> dict[tuple[Owner, str], int | None]:
+    """
+    Add up the containers of each owner on each model of card; None where one has no target.
+    """
+    targets: dict[tuple[Owner, str], int | None] = {}
+    for item in summaries:
+        key = (item.key[:3], item.key.card)
+        before = targets.get(key, 0)
+        more = item.target_bytes
+        targets[key] = None if before is None or more is None else before + more
+    return targets
+
+
+def _share(
+    pod: PodRow, use: UseRow, card: CardRow, targets: Mapping[tuple[Owner, str], int | None]
+) -> PodShare | None:
+    target = targets.get((_owner(pod), card.model))
+    amount = target or use.limit_bytes or use.used_bytes
+    if not amount:
+        return None
+    return PodShare(pod.uid, card.uuid, card.model, amount, bool(target))
+
+
+def _owner(pod: PodRow) -> Owner:
+    """
+    Return the owner as needs name it; an agent tells the controller, whose last part is the hash.
+    """
+    kind, _, name = (pod.owner or f"Pod/{pod.name}").partition("/")
+    return pod.namespace, *top_owner(kind, name, {POD_TEMPLATE_HASH: name.rpartition("-")[2]})

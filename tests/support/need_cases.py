@@ -1,0 +1,103 @@
+"""
+What `recommend` shows, each a file of tests/golden/plugin.
+"""
+
+import json
+from collections.abc import Callable
+
+from gpufence import names
+from gpufence.dialects import Units
+from gpufence.need import Confidence, NeedKey, NeedSummary
+from gpufence.quantity import GIB, MIB
+from gpufence.shape import Object
+from kubectl_gpufence.recommend import patch_lines
+from kubectl_gpufence.recommend.amounts import NodeWords
+from kubectl_gpufence.recommend.lines import chosen, need_json, needs_csv, needs_table
+from kubectl_gpufence.recommend.pack import Packing, packing_json, packing_table, packings
+from kubectl_gpufence.recommend.patches import OwnerPatch, patch_of
+from kubectl_gpufence.table import Display
+from tests.support.needs import NEED_KEY, need_summary
+from tests.support.plugin import card_row, pod_row, snapshot, use_row
+
+TERMINAL = Display(width=100)
+
+
+def recommended() -> list[NeedSummary]:
+    """
+    Build needs of every confidence, and what stands against a target.
+    """
+    plain = need_summary()
+    batch = NeedKey("vision", "CronJob", "nightly", "train", "NVIDIA A100-SXM4-40GB")
+    return [
+        plain,
+        need_summary(
+            key=batch,
+            peak_bytes=11 * GIB,
+            target_bytes=16_384 * MIB,
+            limit_bytes=12 * GIB,
+            confidence=Confidence.MEDIUM,
+            evictions=2,
+            out_of_memory=1,
+        ),
+        need_summary(
+            key=NEED_KEY._replace(name="tagger"),
+            target_bytes=None,
+            capped=True,
+            limit_bytes=6 * GIB,
+        ),
+        need_summary(
+            key=NeedKey("speech", "Job", "once", "main", "Tesla T4"),
+            target_bytes=None,
+            confidence=Confidence.LOW,
+            held_seconds=4000.0,
+            limit_bytes=None,
+        ),
+        need_summary(
+            key=NeedKey("speech", "ReplicaSet", 'web", "7d9', "", ""), confidence=Confidence.LOW
+        ),
+    ]
+
+
+def packed() -> list[Packing]:
+    """
+    Pack three pods of one owner on two cards.
+    """
+    rows = tuple(
+        pod_row(use_row(GIB, card=f"GPU-{at % 2}"), uid=f"u{at}", namespace="vision")
+        for at in range(3)
+    )
+    held = tuple(row._replace(owner="ReplicaSet/classifier-7d9f8b6c4d") for row in rows)
+    cards = (card_row(), card_row(1))
+    return packings({"gpu-1": snapshot(*held, cards=cards)}, recommended(), "")
+
+
+def patched() -> list[OwnerPatch]:
+    """
+    Patch an owner that counts in units of gpushare, and one that asks for a card.
+    """
+    words = NodeWords(Units(), 15 * GIB)
+    server = {"name": "server", "resources": {"limits": {names.GPUSHARE_MEMORY: "8"}}}
+    train = {"name": "train", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}
+    templates = [{"template": {"spec": {"containers": [each]}}} for each in (server, train)]
+    raw: list[Object] = [
+        {"spec": templates[0]},
+        {"spec": {"jobTemplate": {"spec": templates[1]}}},
+    ]
+    made = (patch_of([recommended()[at]], raw[at], words)[0] for at in range(2))
+    return [patch for patch in made if patch is not None]
+
+
+NEED_CASES: dict[str, Callable[[], list[str]]] = {
+    "recommend-typical": lambda: needs_table(
+        chosen(recommended(), ""), Display(width=120), namespaces=True
+    ),
+    "recommend-one": lambda: needs_table(
+        chosen(recommended(), "vision"), TERMINAL, namespaces=False
+    ),
+    "recommend-csv": lambda: needs_csv(recommended()),
+    "recommend-json": lambda: json.dumps(need_json(recommended()[1]), indent=2).splitlines(),
+    "recommend-pack": lambda: packing_table(packed(), TERMINAL),
+    "recommend-pack-json": lambda: json.dumps(packing_json(packed()[0]), indent=2).splitlines(),
+    "recommend-patch": lambda: patch_lines(patched(), together=False),
+    "recommend-kustomize": lambda: patch_lines(patched(), together=True),
+}

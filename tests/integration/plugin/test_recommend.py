@@ -1,0 +1,171 @@
+"""
+Recommendations on a real API server: from profiles, from what agents remember, from reports.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpufence import names
+from gpufence.need import NodeNeed, write_need
+from kube import group
+from kubectl_gpufence.recommend.read import PAGE
+from tests.integration.plugin.site import PluginSite
+from tests.support.api_server import reply
+from tests.support.needs import NEED_KEY, node_need, owner_need
+
+OWNER = "classifier"
+
+
+def deployments(site: PluginSite) -> str:
+    return group("apps/v1", "namespaces", site.team, "deployments")
+
+
+@pytest.fixture(scope="module")
+def deployed(site: PluginSite) -> PluginSite:
+    """
+    Make an owner whose container counts in units of gpushare.
+    """
+    labels = {"app": OWNER}
+    asked = {names.GPUSHARE_MEMORY: "8"}
+    server = {"name": "server", "image": "none", "resources": {"limits": asked}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [server]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    site.admin.post(deployments(site), {"metadata": {"name": OWNER}, "spec": spec})
+    return site
+
+
+@pytest.fixture
+def remembering(deployed: PluginSite) -> Iterator[PluginSite]:
+    """
+    Let the agent remember nine days of it.
+    """
+    owner = owner_need(key=NEED_KEY._replace(namespace=deployed.team))
+    text = write_need(node_need(owner))
+    deployed.standin.on(f"GET {PAGE}", reply(text.encode()))
+    yield deployed
+    deployed.standin.on(f"GET {PAGE}", reply(b"no such page", status=404))
+
+
+def recommended(site: PluginSite) -> dict[str, Any]:
+    return site.json("recommend", "-n", site.team)
+
+
+def test_without_profiles_the_agents_are_asked(remembering: PluginSite) -> None:
+    """
+    What they remember of days makes targets, with their reasons.
+    """
+    said = recommended(remembering)
+
+    (need,) = said["needs"]
+    assert ("agents", "6528Mi", "high") == (said["source"], need["target"], need["confidence"])
+    assert "9 days, 9 pods, and the peak stands" == need["reasons"]["confidence"]
+    assert any("no GPUMemoryProfiles" in note for note in said["notes"])
+
+
+def test_an_agent_that_remembers_nothing_still_reports(deployed: PluginSite) -> None:
+    """
+    Figures since the agents started are better than none, and said to be so.
+    """
+    deployed.standin.on(f"GET {PAGE}", reply(write_need(NodeNeed("x")).encode(), status=404))
+    said = recommended(deployed)
+
+    assert "report" == said["source"]
+    assert {"low"} == {need["confidence"] for need in said["needs"]}
+    assert any("since the agents started" in note for note in said["notes"])
+
+
+def test_patches_are_taken_as_they_are_written(remembering: PluginSite, tmp_path: Path) -> None:
+    """
+    The command in a patch's comment changes the owner, after which nothing is left to change.
+    """
+    done = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
+    file = tmp_path / "patch.yaml"
+    file.write_text(done.stdout, encoding="utf-8")
+    command = next(line for line in done.stdout.splitlines() if line.startswith("# kubectl "))
+    words = command.removeprefix("# kubectl ").replace("FILE", str(file)).split()
+
+    remembering.plane.kubectl(*words)
+
+    changed = remembering.admin.get(f"{deployments(remembering)}/{OWNER}")
+    (container,) = changed["spec"]["template"]["spec"]["containers"]
+    assert {names.GPUSHARE_MEMORY: "7"} == container["resources"]["limits"]
+    again = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
+    assert "" == again.stdout
+    assert "nothing to change" in again.stderr
+
+
+def test_kustomize_takes_the_component(remembering: PluginSite, tmp_path: Path) -> None:
+    """
+    Beside the owner's manifest it changes the amount in what is built.
+    """
+    owner = remembering.admin.get(f"{deployments(remembering)}/{OWNER}")
+    limits = owner["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    limits[names.GPUSHARE_MEMORY] = "8"
+    remembering.admin.put(f"{deployments(remembering)}/{OWNER}", owner)
+    done = remembering.run("recommend", "-n", remembering.team, "-o", "kustomize")
+    owner |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+    (tmp_path / "owner.yaml").write_text(yaml.safe_dump(owner), encoding="utf-8")
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "kustomization.yaml").write_text(done.stdout, encoding="utf-8")
+    whole = {"resources": ["owner.yaml"], "components": ["memory"]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+
+    built = yaml.safe_load(remembering.plane.kubectl("kustomize", str(tmp_path)).stdout)
+
+    (container,) = built["spec"]["template"]["spec"]["containers"]
+    assert {names.GPUSHARE_MEMORY: "7"} == container["resources"]["limits"]
+
+
+def test_pods_are_packed_at_their_targets(remembering: PluginSite) -> None:
+    """
+    Who has no target yet counts by his limit.
+    """
+    said = remembering.json("recommend", "-n", remembering.team, "--pack")
+
+    (cards,) = said["cards"]
+    assert (1, 1, 1, "3072Mi") == (cards["held"], cards["needed"], cards["pods"], cards["sum"])
+
+
+def test_an_owner_that_is_gone_is_named(remembering: PluginSite) -> None:
+    """
+    What cannot be patched is said aside, and the rest is written.
+    """
+    gone = owner_need(key=NEED_KEY._replace(namespace=remembering.team, name="gone"))
+    bare = owner_need(key=NEED_KEY._replace(namespace=remembering.team, kind="Pod", name="bare"))
+    text = write_need(node_need(gone, bare))
+    remembering.standin.on(f"GET {PAGE}", reply(text.encode()))
+
+    done = remembering.run("recommend", "-n", remembering.team, "-o", "patch")
+
+    assert 0 == done.returncode
+    assert "Deployment/gone" in done.stderr
+    assert "Pod/bare: its template cannot be patched" in done.stderr
+
+
+def test_nobody_measured_is_no_error(deployed: PluginSite) -> None:
+    """
+    A namespace without models is told of in a note.
+    """
+    done = deployed.run("recommend", "-n", "kube-system")
+
+    assert (0, "") == (done.returncode, done.stdout)
+    assert "nobody has measured a model in namespace kube-system yet" in done.stderr
+
+
+def test_tables_show_what_json_does(remembering: PluginSite) -> None:
+    """
+    The table and CSV have the same figures.
+    """
+    table = remembering.run("recommend", "-A").stdout.splitlines()
+    rows = remembering.run("recommend", "-A", "-o", "csv").stdout.splitlines()
+    packed = remembering.run("recommend", "-A", "--pack").stdout.splitlines()
+
+    assert "6528Mi" in table[1]
+    assert "6528Mi" in rows[1]
+    assert ["CARD", "MEMORY", "CARDS", "HELD", "NEEDED", "PODS", "BY", "TARGET", "SUM"] == (
+        packed[0].split()
+    )

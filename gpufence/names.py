@@ -23,7 +23,6 @@ NEED_PREFIX: Final = "gpufence-need-"  # + node: ConfigMap in which its agent ke
 NEED_KEY: Final = "need.json"  # its key
 PROFILE_GROUP: Final = "gpufence.io/v1alpha1"  # API of our own objects
 PROFILES: Final = "gpumemoryprofiles"  # there: what the models of one owner need, short gmp
-PROFILE_KIND: Final = "GPUMemoryProfile"  # one of them
 NEED_LABEL: Final = "gpufence-need"  # its app.kubernetes.io/name
 WEBHOOK_CONFIGURATION: Final = "gpufence"  # sorts before mutating-kai-admission, as KAI needs
 WEBHOOK_SERVICE: Final = "gpufence-webhook"  # whom the API server calls

@@ -45,6 +45,7 @@ _REPORT = """\
 examples:
   kubectl gpufence report -A                  every owner of GPU pods since the agents started
   kubectl gpufence report -n team-a -o csv > report.csv
+  kubectl gpufence report -A -o html > report.html    one page with pictures, for a browser
 
 The suggested limit is the peak and 15 %, turned into a limit by the rule that webhook and agents
 share. It knows only the time since the agents started. A framework that takes all it is told to at
@@ -157,21 +158,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     report = add_verb(verbs, "report", "limits, peaks and suggestions by owner", _REPORT)
     add_scope(report)
-    report.add_argument("-o", "--output", choices=("table", "json", "csv"), default="table")
+    report.add_argument("-o", "--output", choices=("table", "json", "csv", "html"), default="table")
 
-    recommend = add_verb(verbs, "recommend", "how much each model needs, as limits", _RECOMMEND)
-    add_scope(recommend)
-    recommend.add_argument(
-        "-o",
-        "--output",
-        choices=("table", "json", "csv", "patch", "kustomize"),
-        default="table",
-    )
-    recommend.add_argument(
-        "--pack",
-        action="store_true",
-        help="how many cards the present models need at their targets",
-    )
+    recommend = _add_recommend(verbs)
 
     doctor = add_verb(verbs, "doctor", "check the installation", _DOCTOR)
     doctor.add_argument("-o", "--output", choices=("table", "json"), default="table")
@@ -193,6 +182,22 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if call.verb == "release" and not (call.owner or call.dry_run):
         parser.error("release: name one owner, or see with --dry-run what would be done")
     return call
+
+
+def _add_recommend(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """
+    Add what is proposed of what was measured.
+    """
+    recommend = add_verb(verbs, "recommend", "how much each model needs, as limits", _RECOMMEND)
+    add_scope(recommend)
+    forms = ("table", "json", "csv", "patch", "kustomize")
+    recommend.add_argument("-o", "--output", choices=forms, default="table")
+    recommend.add_argument(
+        "--pack", action="store_true", help="how many cards the models need at their targets"
+    )
+    return recommend
 
 
 def _add_idle(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

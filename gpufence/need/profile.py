@@ -32,6 +32,7 @@ from gpufence.text import listed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+KIND: Final = "GPUMemoryProfile"
 READY: Final = "Ready"  # every container has a target
 AT_CAP: Final = "AtCap"  # some took all they could, so that their need cannot be seen
 LOW_CONFIDENCE: Final = "LowConfidence"  # too little was measured of some

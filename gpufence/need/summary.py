@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpufence.need.measured import Measured
     from gpufence.need.rows import CardNeed, NeedKey, NodeNeed, OwnerNeed
-    from gpufence.need.target import Target
+    from gpufence.need.target import LimitTarget
 
 
 class NeedReasons(NamedTuple):
@@ -135,7 +135,7 @@ def _why_peak(measured: Measured) -> str:
     return f"{mebibytes(most.peak_bytes)} held by one pod on one card{several} on {row.day}, {by}"
 
 
-def _why(target: Target | None, terms: ProposalTerms) -> str:
+def _why(target: LimitTarget | None, terms: ProposalTerms) -> str:
     """
     Return what decided a target: the measured, a limit that was too small, or a bound.
     """

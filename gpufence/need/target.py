@@ -51,7 +51,7 @@ class TargetTerms(NamedTuple):
     most_bytes: int | None = None
 
 
-class Target(NamedTuple):
+class LimitTarget(NamedTuple):
     """
     A limit, and by which of its grounds: `by_need` is what the measured asks for, `raised_from` the
     limit that was seen to be too small where that decides, `bound_bytes` what cut it short.
@@ -76,7 +76,7 @@ def limit_for(most: MostHeld, reserve_bytes: int, margin_percent: int = MARGIN_P
     return _steps(max(wanted, by_factor, by_contexts, least))
 
 
-def target_for(most: MostHeld, too_small_bytes: int, terms: TargetTerms) -> Target:
+def target_for(most: MostHeld, too_small_bytes: int, terms: TargetTerms) -> LimitTarget:
     """
     Return the limit for what was measured, and at least a quarter more than one that was seen to be
     too small, 0 for none. The same limit counts once, however often it was broken; and what was
@@ -87,7 +87,7 @@ def target_for(most: MostHeld, too_small_bytes: int, terms: TargetTerms) -> Targ
     limit = max(by_need, raised)
     bounds = [item for item in (terms.card_bytes, terms.most_bytes) if item is not None]
     bound = min(bounds, default=limit)
-    return Target(
+    return LimitTarget(
         min(limit, bound),
         by_need,
         too_small_bytes if raised > by_need else None,

@@ -13,7 +13,7 @@ from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.shape import as_object
 from gpufence.text import printable
-from kube import ForbiddenError, NotFoundError, group
+from kube import ForbiddenError, NotFoundError
 from kubectl_gpufence.pods import owner_of
 from kubectl_gpufence.recommend.amounts import NodeWords
 from kubectl_gpufence.recommend.lines import need_json, needs_csv, needs_table, title
@@ -102,8 +102,8 @@ def _by_owner(items: Iterable[NeedSummary]) -> list[list[NeedSummary]]:
     Return the items of each owner that has any target, with those that have none.
     """
     ordered = sorted(items, key=lambda item: item.key)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda item: item.key[:3])]
-    return [group for group in groups if any(item.target_bytes for item in group)]
+    owners = [list(items) for _, items in groupby(ordered, key=lambda item: item.key[:3])]
+    return [items for items in owners if any(item.target_bytes for item in items)]
 
 
 def _patch(
@@ -116,15 +116,14 @@ def _patch(
         return None, (
             f"{whose}: its template cannot be patched; write the target into its manifest",
         )
-    path = group(kind.group_version, "namespaces", key.namespace, kind.resource, key.name)
     try:
-        raw = reader.client.get(path)
+        raw = reader.client.get(kind.path(key.namespace, key.name))
         above, _, name = owner_of(as_object(raw.get("metadata"), "metadata")).partition("/")
         if above:  # reports know no more than the controller
             owned = [item._replace(key=item.key._replace(kind=above, name=name)) for item in items]
             return _patch(reader, owned, nodes)
         return patch_of(items, raw, _words(items, nodes))
-    except (NotFoundError, ForbiddenError) as error:
+    except (NotFoundError, ForbiddenError, ValueError) as error:
         return None, (f"{whose}: {printable(str(error))}",)
     except InvalidError as error:
         return None, (f"{whose} cannot be read: {error}",)

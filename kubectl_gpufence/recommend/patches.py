@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import as_object, objects
 from gpufence.text import limit_mebibytes
+from kube.kinds import ApiKind
 from kubectl_gpufence.recommend.amounts import wanted
 from kubectl_gpufence.recommend.lines import title
 
@@ -21,24 +22,17 @@ if TYPE_CHECKING:
     from kubectl_gpufence.recommend.amounts import NodeWords, Wanted
 
 
-class OwnerKind(NamedTuple):
-    """
-    A kind of object that makes pods from a template that may change.
-    """
-
-    group_version: str
-    resource: str
-    template: tuple[str, ...]
-
-
 _TEMPLATE = ("spec", "template")
-OWNER_KINDS: Final = {
-    "Deployment": OwnerKind("apps/v1", "deployments", _TEMPLATE),
-    "StatefulSet": OwnerKind("apps/v1", "statefulsets", _TEMPLATE),
-    "DaemonSet": OwnerKind("apps/v1", "daemonsets", _TEMPLATE),
-    "ReplicaSet": OwnerKind("apps/v1", "replicasets", _TEMPLATE),
-    "CronJob": OwnerKind("batch/v1", "cronjobs", ("spec", "jobTemplate", "spec", "template")),
+TEMPLATES: Final = {
+    ApiKind("apps/v1", "Deployment", "deployments"): _TEMPLATE,
+    ApiKind("apps/v1", "StatefulSet", "statefulsets"): _TEMPLATE,
+    ApiKind("apps/v1", "DaemonSet", "daemonsets"): _TEMPLATE,
+    ApiKind("apps/v1", "ReplicaSet", "replicasets"): _TEMPLATE,
+    ApiKind("batch/v1", "CronJob", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
 }
+"""The kinds that make pods from a template that may change, and where in them that is."""
+
+OWNER_KINDS: Final = {kind.kind: kind for kind in TEMPLATES}
 
 
 class OwnerPatch(NamedTuple):
@@ -85,7 +79,7 @@ def patch_of(
     """
     key = items[0].key
     kind = OWNER_KINDS[key.kind]
-    template = _template(raw, kind)
+    template = _template(raw, TEMPLATES[kind])
     pod = read_pod(template)
     change = wanted(pod, _named(targets_of(items), pod), nodes)
     notes = tuple(
@@ -95,10 +89,10 @@ def patch_of(
     inner = _inner(change, pod, template)
     if not inner:
         return None, notes
-    for part in reversed(kind.template):
+    for part in reversed(TEMPLATES[kind]):
         inner = {part: inner}
     metadata = {"name": key.name, "namespace": key.namespace}
-    body = {"apiVersion": kind.group_version, "kind": key.kind, "metadata": metadata, **inner}
+    body = {"apiVersion": kind.api_version, "kind": key.kind, "metadata": metadata, **inner}
     return OwnerPatch(key.namespace, key.kind, key.name, body, _comments(items)), notes
 
 
@@ -131,9 +125,9 @@ def _named(targets: dict[str, int], pod: Pod) -> dict[str, int]:
     return targets
 
 
-def _template(raw: Object, kind: OwnerKind) -> Object:
+def _template(raw: Object, parts: tuple[str, ...]) -> Object:
     found, path = raw, ""
-    for part in kind.template:
+    for part in parts:
         path = f"{path}.{part}".removeprefix(".")
         found = as_object(found.get(part), path)
     return found

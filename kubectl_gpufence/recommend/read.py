@@ -18,8 +18,9 @@ from gpufence.need import (
     read_need,
     summaries,
 )
-from gpufence.need.profile import read_profile
-from kube import ForbiddenError, NotFoundError, group
+from gpufence.need.profile import KIND, read_profile
+from kube import ForbiddenError, NotFoundError
+from kube.kinds import ApiKind
 from kubectl_gpufence.pods import is_ready, name_of, node_of
 from kubectl_gpufence.recommend.lines import chosen
 from kubectl_gpufence.report.owners import owner_lines
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.ask import ClusterReader
     from kubectl_gpufence.report.owners import OwnerLine
 
+PROFILE: Final = ApiKind(PROFILE_GROUP, KIND, PROFILES)
 PAGE: Final = "/v1/need"
 """What an agent remembers, on its status port."""
 
@@ -76,7 +78,7 @@ def _profiles(reader: ClusterReader, namespace: str) -> tuple[list[MemoryProfile
     """
     Read the profiles, and say why there are none or which cannot be read.
     """
-    where = ("namespaces", namespace, PROFILES) if namespace else (PROFILES,)
+    path = PROFILE.path(namespace) if namespace else PROFILE.everywhere
     notes: list[str] = []
 
     def keep(raw: JsonObject) -> MemoryProfile | None:
@@ -87,7 +89,7 @@ def _profiles(reader: ClusterReader, namespace: str) -> tuple[list[MemoryProfile
             return None
 
     try:
-        read = reader.listed(group(PROFILE_GROUP, *where), keep)
+        read = reader.listed(path, keep)
     except NotFoundError:
         return [], ("this cluster has no GPUMemoryProfiles: the agents are asked",)
     except ForbiddenError:

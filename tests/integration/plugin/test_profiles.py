@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpufence import names
-from gpufence.need.profile import conditions_of, profile_name, read_profile, write_status
+from gpufence.need.profile import KIND, conditions_of, profile_name, read_profile, write_status
 from kube import KubeError, PatchType, group
 from simulator.controlplane import User
 from tests.integration.plugin.site import PluginSite
@@ -48,7 +48,7 @@ def profiled(site: PluginSite) -> Iterator[PluginSite]:
     wait_until(lambda: _is_served(site), "profiles")
     target = {"kind": "Deployment", "name": OWNER}
     name = profile_name(**target)
-    body = {"apiVersion": names.PROFILE_GROUP, "kind": names.PROFILE_KIND}
+    body = {"apiVersion": names.PROFILE_GROUP, "kind": KIND}
     made = body | {"metadata": {"name": name}, "spec": {"targetRef": target}}
     site.admin.post(profiles(site), made)
     summaries = [need_summary(key=NEED_KEY._replace(namespace=site.team))]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufence.need import MostHeld, limit_for
-from gpufence.need.target import Target, TargetTerms, target_for
+from gpufence.need.target import LimitTarget, TargetTerms, target_for
 from gpufence.quantity import GIB, MIB
 from gpufence.share import ShareTerms, allowance
 
@@ -51,21 +51,25 @@ def test_a_margin_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("too_small", "terms", "expected"),
     [
-        (0, TargetTerms(RESERVE), Target(6528 * MIB, 6528 * MIB)),
-        (5 * GIB, TargetTerms(RESERVE), Target(6528 * MIB, 6528 * MIB)),
-        (6 * GIB, TargetTerms(RESERVE), Target(7680 * MIB, 6528 * MIB, 6 * GIB)),
+        (0, TargetTerms(RESERVE), LimitTarget(6528 * MIB, 6528 * MIB)),
+        (5 * GIB, TargetTerms(RESERVE), LimitTarget(6528 * MIB, 6528 * MIB)),
+        (6 * GIB, TargetTerms(RESERVE), LimitTarget(7680 * MIB, 6528 * MIB, 6 * GIB)),
         (
             6 * GIB,
             TargetTerms(RESERVE, card_bytes=7 * GIB, most_bytes=20 * GIB),
-            Target(7 * GIB, 6528 * MIB, 6 * GIB, 7 * GIB),
+            LimitTarget(7 * GIB, 6528 * MIB, 6 * GIB, 7 * GIB),
         ),
-        (0, TargetTerms(RESERVE, most_bytes=5 * GIB), Target(5 * GIB, 6528 * MIB, None, 5 * GIB)),
-        (0, TargetTerms(RESERVE, card_bytes=15 * GIB), Target(6528 * MIB, 6528 * MIB)),
+        (
+            0,
+            TargetTerms(RESERVE, most_bytes=5 * GIB),
+            LimitTarget(5 * GIB, 6528 * MIB, None, 5 * GIB),
+        ),
+        (0, TargetTerms(RESERVE, card_bytes=15 * GIB), LimitTarget(6528 * MIB, 6528 * MIB)),
     ],
     ids=["measured", "raised enough", "raised", "card", "ceiling", "fits"],
 )
 def test_a_limit_that_was_too_small_is_left_by_a_quarter(
-    too_small: int, terms: TargetTerms, expected: Target
+    too_small: int, terms: TargetTerms, expected: LimitTarget
 ) -> None:
     """
     The larger of both counts, within the card and what is allowed.

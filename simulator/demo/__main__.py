@@ -8,15 +8,15 @@ import argparse
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
 from simulator.controlplane import ControlPlaneError
-from simulator.demo import eviction, story
+from simulator.demo import eviction, idle, story
 from simulator.demo.cast import SIMULATED, Cast
 from simulator.demo.cast import real as cast_of
 from simulator.demo.narrator import Narrator, StoryError
-from simulator.demo.stage import built
+from simulator.demo.stage import StagePlan, built
 from simulator.progress import Progress
 from simulator.wheels import install
 from simulator.wheels.catalog import find_wheels
@@ -27,25 +27,41 @@ if TYPE_CHECKING:
     from simulator.demo.stage import Stage
 
 
+FENCE: Final = "fence"
+STORIES: Final = {FENCE: StagePlan(), "idle": idle.PLAN}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """
     Tell the story; 1 where it did not happen.
     """
     parser = argparse.ArgumentParser(prog="python -m simulator demo", description=__doc__)
+    parser.add_argument(
+        "--story",
+        choices=STORIES,
+        default=FENCE,
+        help="fence: one who takes too much is evicted; idle: one who uses nothing makes room "
+        "(default: %(default)s)",
+    )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument(
         "--framework", metavar="NAME", help="play it with a real one: torch, or such as torch-2.10"
     )
     arguments = parser.parse_args(argv)
+    if arguments.framework and arguments.story != FENCE:
+        parser.error(f"--framework: the story {arguments.story} is played by simulated ones")
     for number in (signal.SIGTERM, signal.SIGHUP):  # whatever ends it, nothing is left behind
         signal.signal(number, signal.default_int_handler)
     progress = Progress(sys.stdout)
     try:
         cast = SIMULATED if arguments.framework is None else _real(arguments.framework, progress)
-        with built(progress) as stage:
-            say = Narrator(sys.stdout, stage.plane)
-            story.tell(stage, say, cast)
-            eviction.tell(stage, say, cast)
+        with built(progress, STORIES[arguments.story]) as stage:
+            say = Narrator(sys.stdout, stage.plane, stage.plugin_environment)
+            if arguments.story == FENCE:
+                story.tell(stage, say, cast)
+                eviction.tell(stage, say, cast)
+            else:
+                idle.tell(stage, say)
             if arguments.keep:
                 say.chapter("Yours now, until Ctrl-C")
                 say.show(_to_try(stage))
@@ -73,10 +89,11 @@ def _to_try(stage: Stage) -> str:
     """
     Return what to type in another terminal.
     """
-    kubectl = stage.plane.kubectl_path
+    kubectl, plugin = stage.plane.kubectl_path, stage.plugin_environment
     return "\n".join(
         (
             f"export KUBECONFIG={stage.plane.kubeconfig()} PATH={kubectl.parent}:$PATH",
+            " ".join(["export", *(f"{key}={url}" for key, url in plugin.items())]),
             "kubectl get pods -A",
             "kubectl get events -A --field-selector type=Warning",
             "kubectl create deployment ...   in a namespace labelled gpufence.io/mode=evict",

@@ -125,8 +125,8 @@ def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
         "longer each time, so that a crash loop is not made of it",
     )
     say.tell(
-        "What was declared, what it was told and why, by the plan on the pod. (The agent of this "
-        "story is no pod, so the plugin finds nobody to ask what is measured.)"
+        "What was declared, what it was told and why, by the plan on the pod, and what it holds. "
+        "(The agent of this story is no pod: GPUFENCE_AGENTS tells the plugin where it is.)"
     )
     say.kubectl("gpufence", "explain", "-n", NEIGHBOUR, "trainer")
     say.tell("What an operator sees on the node, with no cluster at all:")

@@ -35,9 +35,10 @@ class Narrator:
     Speaks to a person on a terminal, or to a log, where it leaves the colours out.
     """
 
-    def __init__(self, stream: TextIO, plane: ControlPlane) -> None:
+    def __init__(self, stream: TextIO, plane: ControlPlane, environment: Mapping[str, str]) -> None:
         self._stream = stream
         self._plane = plane
+        self._environment = environment
         self._colours = stream.isatty()
 
     def chapter(self, title: str) -> None:
@@ -75,7 +76,10 @@ class Narrator:
         # kubectl finds its plugins on the PATH: ours lies beside the Python that runs this.
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
         done = self._plane.kubectl(
-            *arguments, stdin=stdin or None, check=False, environment={"PATH": path}
+            *arguments,
+            stdin=stdin or None,
+            check=False,
+            environment={**self._environment, "PATH": path},
         )
         if done.returncode:
             raise StoryError(f"{typed} failed: {done.stderr.strip()}")

@@ -1,5 +1,6 @@
 """
-Everything the story needs, as real processes: control plane, certificates, webhook, GPU node.
+Everything a story needs, as real processes: control plane, certificates, webhook, GPU node, agent,
+and the controller where it has a part.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from simulator.node import NodeOptions, SimulatedNode
 from simulator.nvml.build import environment as sees_cards
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from simulator.progress import Progress
 
@@ -44,7 +45,11 @@ HURRY = {
     "GPUFENCE_START_PAUSE_SECONDS": "0",
     "GPUFENCE_INTERVAL_SECONDS": "0.5",
 }
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy" / "base"
+CONTROLLER_HURRY = {
+    "GPUFENCE_PASS_SECONDS": "0.5",
+    "GPUFENCE_LEASE_RETRY_SECONDS": "0.5",
+}
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 HOOKS = "MutatingWebhookConfiguration"
 _LEFT_OUT = frozenset(
     {"Deployment", "DaemonSet", "Service", "PodDisruptionBudget", "NetworkPolicy", "Job", "CronJob"}
@@ -52,9 +57,22 @@ _LEFT_OUT = frozenset(
 
 
 @dataclass(frozen=True)
+class StagePlan:
+    """
+    What differs from story to story: `unit` is that of the node's cards, the rest are settings of
+    the agent and of the controller, which has no part where there are none.
+    """
+
+    unit: str = "GiB"
+    agent: Mapping[str, str] = field(default_factory=dict)
+    controller: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
 class Stage:
     """
-    `agent` is where the agent answers, `agent_environment` what a command on its node sees.
+    `agent` is where the agent answers, `agent_environment` what a command on its node sees, and
+    `controller` where that answers, empty without one.
     """
 
     plane: ControlPlane
@@ -62,6 +80,17 @@ class Stage:
     folder: Path
     agent: str
     agent_environment: dict[str, str]
+    controller: str = ""
+
+    @property
+    def plugin_environment(self) -> dict[str, str]:
+        """
+        Return where the plugin finds programs that are no pods here.
+        """
+        agents = {"GPUFENCE_AGENTS": f"{self.node.name}=http://{self.agent}"}
+        if not self.controller:
+            return agents
+        return agents | {"GPUFENCE_CONTROLLER": f"http://{self.controller}"}
 
     def fences(self, namespace: str) -> bool:
         """
@@ -81,7 +110,7 @@ class Stage:
 
 
 @contextmanager
-def built(progress: Progress) -> Iterator[Stage]:
+def built(progress: Progress, plan: StagePlan) -> Iterator[Stage]:
     """
     Build the stage, and take it down again however the story ends.
     """
@@ -93,27 +122,36 @@ def built(progress: Progress) -> Iterator[Stage]:
     ):
         folder = Path(name)
         with progress.step(f"registering node {NODE} with two simulated T4 cards"):
-            node = SimulatedNode(_node_options(plane))
+            node = SimulatedNode(_node_options(plane, plan.unit))
             node.start()
         try:
-            with _webhook(plane, folder, progress), _agent(plane, node, folder, progress) as agent:
-                yield Stage(plane, node, folder, agent.address, _node_environment(node))
+            with (
+                _webhook(plane, folder, progress),
+                _agent(plane, node, folder, plan, progress) as agent,
+            ):
+                stage = Stage(plane, node, folder, agent.address, _node_environment(node))
+                if plan.controller is None:
+                    yield stage
+                else:
+                    with _controller(stage, plan.controller, progress) as controller:
+                        yield replace(stage, controller=controller.address)
         finally:
             node.stop()
 
 
-def _node_options(plane: ControlPlane) -> NodeOptions:
+def _node_options(plane: ControlPlane, unit: str) -> NodeOptions:
     return NodeOptions(
         kubeconfig=plane.node_kubeconfig(NODE),
         admin_kubeconfig=plane.kubeconfig(),
         name=NODE,
         cards=CARDS,
+        unit=unit,
     )
 
 
 @contextmanager
 def _webhook(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[None]:
-    items = _manifests("system", "webhook", "agent")
+    items = _manifests("base/system", "base/webhook", "base/agent")
     hooks = [item for item in items if item["kind"] == HOOKS]
     with progress.step("installing gpufence: manifests, certificates, webhook"):
         _apply(plane, items)
@@ -135,14 +173,35 @@ def _patient(item: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _agent(
-    plane: ControlPlane, node: SimulatedNode, folder: Path, progress: Progress
+    plane: ControlPlane, node: SimulatedNode, folder: Path, plan: StagePlan, progress: Progress
 ) -> Iterator[DemoProgram]:
     token = plane.service_account_token(names.SYSTEM_NAMESPACE, AGENT, node=node.name)
     config = plane.token_kubeconfig(AGENT, token)
     with progress.step("starting the node's agent"):
-        agent = DemoProgram("agent", _environment(config) | _node_environment(node) | HURRY, folder)
+        environment = _environment(config) | _node_environment(node) | HURRY | {**plan.agent}
+        agent = DemoProgram("agent", environment, folder)
     with agent:
         yield agent
+
+
+@contextmanager
+def _controller(
+    stage: Stage, settings: Mapping[str, str], progress: Progress
+) -> Iterator[DemoProgram]:
+    plane = stage.plane
+    with progress.step("installing and starting the controller"):
+        _apply(plane, _manifests("components/idle-release"))
+        token = plane.service_account_token(names.SYSTEM_NAMESPACE, names.CONTROLLER)
+        environment = {
+            **_environment(plane.token_kubeconfig(names.CONTROLLER, token)),
+            **stage.plugin_environment,
+            **CONTROLLER_HURRY,
+            **settings,
+            "GPUFENCE_STATUS_LISTEN": "127.0.0.1:0",
+        }
+        controller = DemoProgram("controller", environment, stage.folder)
+    with controller:
+        yield controller
 
 
 def _node_environment(node: SimulatedNode) -> dict[str, str]:

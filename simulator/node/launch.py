@@ -72,7 +72,7 @@ class PodStarter:
 
     def __init__(self, pod: NodePod, context: StartContext, placement: Placement) -> None:
         self.folder = context.folder / pod.uid
-        self.card = placement.card
+        self.cards = placement.cards
         self._context = context
         self._volumes = Volumes(self.folder / "volumes")
 
@@ -130,7 +130,7 @@ class PodStarter:
             "HOSTNAME": pod.name,
             SIMULATOR_STATE: str(self._context.state),
         }
-        devices = device_variables(container, self.card, self._context.machine)
+        devices = device_variables(container, self.cards, self._context.machine)
         return {**image, **devices, **resolve(container, pod, sources)}
 
 

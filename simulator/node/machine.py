@@ -4,6 +4,8 @@ The machine that a node stands for: its cards, what it offers of them, and who g
 Cards are shared as Aliyun's gpushare shares them. Its device plugin takes the card that its
 scheduler wrote down; where nothing was written, as under the plain kube-scheduler, a card is chosen
 here: the one with the most undeclared memory.
+
+Or they are handed out whole, as NVIDIA's device plugin does.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ GPUSHARE_LABEL = "gpushare"
 GPU_PRESENT = "nvidia.com/gpu.present"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 GPUSHARE = "ALIYUN_COM_GPU_MEM"
+WHOLE = "card"
 
 
 @dataclass(frozen=True, slots=True)
 class GpuMachine:
     """
-    A node's name, address and cards; `unit` is that of `aliyun.com/gpu-mem`, GiB or MiB.
+    A node's name, address and cards; `unit` is that of `aliyun.com/gpu-mem`, GiB or MiB, or `card`
+    where they are not shared.
     """
 
     name: str
@@ -55,10 +59,10 @@ class GpuMachine:
 @dataclass(frozen=True, slots=True)
 class Placement:
     """
-    A pod's card, None where it asked for none, and how much of it was declared.
+    A pod's cards, none where it asked for none, and how much of each was declared.
     """
 
-    card: Card | None = None
+    cards: tuple[Card, ...] = ()
     declared: int = 0
 
 
@@ -85,6 +89,8 @@ def gpu_capacity(machine: GpuMachine) -> dict[str, str]:
     count = len(machine.whole_cards)
     if not count:
         return {}
+    if machine.unit == WHOLE:
+        return {names.NVIDIA_GPU: str(count)}
     return {
         names.GPUSHARE_MEMORY: str(machine.units_of_a_card * count),
         names.GPUSHARE_COUNT: str(count),
@@ -100,8 +106,9 @@ def labels(machine: GpuMachine) -> dict[str, str]:
         HOSTNAME: machine.name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
-        GPUSHARE_LABEL: "true",
     }
+    if machine.unit != WHOLE:
+        own[GPUSHARE_LABEL] = "true"
     physical = [card for card in machine.cards if card.mig is None]
     major, minor = physical[0].compute_capability or (0, 0)
     return {
@@ -119,26 +126,31 @@ def labels(machine: GpuMachine) -> dict[str, str]:
 
 def place(pod: NodePod, machine: GpuMachine, taken: Mapping[str, int]) -> Placement:
     """
-    Choose the pod's card; `taken` is what other pods declared of each card, by UUID.
+    Choose the pod's cards; `taken` is what other pods declared of each card, by UUID.
     """
-    units = sum(_units(container) for container in pod.containers)
+    units = sum(_units(container, machine) for container in pod.containers)
     cards = machine.whole_cards
     if not units or not cards:
         return Placement()
     index = pod.annotations.get(names.GPUSHARE_CARD_INDEX)
     assigned = [card for card in cards if str(card.index) == index]
     free = sorted(cards, key=lambda card: taken.get(card.uuid, 0) - card.memory_bytes)
-    return Placement((assigned or free)[0], units * UNIT_BYTES[machine.unit])
+    if machine.unit == WHOLE:
+        return Placement(tuple(free[:units]), free[0].memory_bytes)
+    return Placement(tuple((assigned or free)[:1]), units * UNIT_BYTES[machine.unit])
 
 
 def device_variables(
-    container: NodeContainer, card: Card | None, machine: GpuMachine
+    container: NodeContainer, cards: tuple[Card, ...], machine: GpuMachine
 ) -> dict[str, str]:
     """
     Return what the device plugin puts into the container; nothing where it asked for no card.
     """
-    if card is None or not _units(container):
+    if not cards or not _units(container, machine):
         return {}
+    if machine.unit == WHOLE:
+        return {VISIBLE: ",".join(card.uuid for card in cards)}
+    card = cards[0]
     units = container.limits[names.GPUSHARE_MEMORY]
     alone = len(machine.whole_cards) == 1
     return {
@@ -150,5 +162,6 @@ def device_variables(
     }
 
 
-def _units(container: NodeContainer) -> int:
-    return read_count(container.limits.get(names.GPUSHARE_MEMORY, "0"), names.GPUSHARE_MEMORY)
+def _units(container: NodeContainer, machine: GpuMachine) -> int:
+    resource = names.NVIDIA_GPU if machine.unit == WHOLE else names.GPUSHARE_MEMORY
+    return read_count(container.limits.get(resource, "0"), resource)

@@ -44,7 +44,8 @@ class NodeOptions:
     One node. The kubeconfig should be the node's own: user `system:node:<name>`.
 
     `admin_kubeconfig` is needed where no controller manager runs, see `api`. `cards` are
-    written as for `python -m simulator nvml create`, `unit` is that of `aliyun.com/gpu-mem`.
+    written as for `python -m simulator nvml create`, `unit` is that of `aliyun.com/gpu-mem`, or
+    `card` to hand them out whole.
     """
 
     kubeconfig: Path

@@ -131,9 +131,9 @@ class Pods:
         taken: dict[str, int] = {}
         for uid, placement in self._placements.items():
             run = self._runs.get(uid)
-            if run is not None and not run.is_finished and placement.card is not None:
-                card = placement.card.uuid
-                taken[card] = taken.get(card, 0) + placement.declared
+            if run is not None and not run.is_finished:
+                for card in placement.cards:
+                    taken[card.uuid] = taken.get(card.uuid, 0) + placement.declared
         placement = place(pod, self._context.machine, taken)
         self._placements[pod.uid] = placement
         return PodStarter(pod, self._context, placement)

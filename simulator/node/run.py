@@ -192,9 +192,9 @@ class PodRun:
         else:
             self._running[name] = begun
             self._records[name] = started(record, Running(begun.id, begun.started_at))
-            card = self._starter.card
-            where = "no card" if card is None else f"card {card.index} ({card.uuid})"
-            self._say(f"{name} started on {where}")
+            cards = self._starter.cards
+            where = " and ".join(f"card {card.index} ({card.uuid})" for card in cards)
+            self._say(f"{name} started on {where or 'no card'}")
 
     def _stop(self, name: str, now: float) -> None:
         process = self._running[name].process

@@ -11,6 +11,16 @@ from pathlib import Path
 import pytest
 
 COMMAND = [sys.executable, "-m", "simulator", "demo"]
+STEPS = (
+    "condition met",
+    "Insufficient nvidia.com/gpu",
+    "GPUIdleWarning",
+    "GPUIdleReleased",
+    "both cards are the job's",
+    "GPUIdleWoken",
+    "nobody had to ask",
+    "is kept until",
+)
 
 
 @pytest.mark.timeout(300)
@@ -27,6 +37,41 @@ def test_the_story_happens_as_it_is_told() -> None:
     assert "GPUMemoryEvicted" in done.stdout
     assert "the neighbour never noticed" in done.stdout
     assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("full_control_plane")
+def test_the_story_of_two_colleagues_happens() -> None:
+    """
+    An idle worker is announced and released for the job that needs its card, and comes back when
+    that is done; nothing is left running.
+    """
+    done = subprocess.run(
+        [*COMMAND, "--story", "idle"], capture_output=True, text=True, check=False
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert list(STEPS) == [text for text in STEPS if text in done.stdout]
+    assert sorted(map(done.stdout.index, STEPS)) == list(map(done.stdout.index, STEPS))
+    assert "stumbled" not in done.stderr
+    assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--story", "love"], "choose from"),
+        (["--story", "idle", "--framework", "torch"], "played by simulated ones"),
+    ],
+)
+def test_a_story_that_nobody_knows_is_refused(arguments: list[str], error: str) -> None:
+    """
+    The error says which stories there are, before anything is started.
+    """
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+    assert 2 == done.returncode
+    assert error in done.stderr
 
 
 @pytest.mark.timeout(300)

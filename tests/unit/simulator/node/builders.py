@@ -131,7 +131,7 @@ class FakeStarter:
 
     def __init__(self) -> None:
         self.folder = Path("/nowhere")
-        self.card = None
+        self.cards: tuple[Card, ...] = ()
         self.processes: list[FakeProcess] = []
         self.refusals: list[NodeError] = []
         self.refreshed: list[NodePod] = []

@@ -14,6 +14,7 @@ from gpufence.nodes import read_node
 from gpufence.quantity import GIB, MIB
 from simulator.node.api import node_object
 from simulator.node.machine import (
+    WHOLE,
     GpuMachine,
     Placement,
     device_variables,
@@ -111,8 +112,7 @@ def test_a_pod_gets_one_card(
     both = pod(asking("3", "a"), asking("5", "b"), annotations=annotations)
     placement = place(both, machine(), taken)
 
-    assert placement.card is not None
-    assert (expected, 8 * GIB) == (placement.card.uuid, placement.declared)
+    assert ([expected], 8 * GIB) == ([card.uuid for card in placement.cards], placement.declared)
 
 
 def test_who_asks_for_nothing_gets_no_card() -> None:
@@ -136,8 +136,28 @@ def test_the_device_plugin_names_card_and_units(cards: tuple[Card, ...], visible
         "ALIYUN_COM_GPU_MEM_DEV": "15",
         "ALIYUN_COM_GPU_MEM_CONTAINER": "3",
         "ALIYUN_COM_GPU_MEM_POD": "3",
-    } == device_variables(asker, card(0), machine(*cards))
-    assert {} == device_variables(other, card(0), machine(*cards))
+    } == device_variables(asker, (card(0),), machine(*cards))
+    assert {} == device_variables(other, (card(0),), machine(*cards))
+
+
+def test_cards_may_be_handed_out_whole() -> None:
+    """
+    As NVIDIA's device plugin does: so many cards as were asked for, those first that nobody has.
+    """
+    whole = machine(unit=WHOLE)
+    one, two = (
+        pod(container("main", resources={"limits": {"nvidia.com/gpu": count}}))
+        for count in ("1", "2")
+    )
+    placement = place(one, whole, {"GPU-0": 15 * GIB})
+    both = place(two, whole, {})
+
+    assert {"nvidia.com/gpu": "2"} == gpu_capacity(whole)
+    assert "gpushare" not in labels(whole)
+    assert ["GPU-1"] == [card.uuid for card in placement.cards]
+    assert {"NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1"} == device_variables(
+        two.containers[0], both.cards, whole
+    )
 
 
 LINE = "0::/kubepods.slice/x.scope\n"

@@ -226,7 +226,7 @@ def test_lists_and_changes_let_pods_come_and_go(tmp_path: Path) -> None:
     A pod that a new list lacks is let go; the end of an unknown one is passed over.
     """
     reports = FakeReports()
-    machine: Any = type("Machine", (), {"address": ADDRESS, "whole_cards": ()})
+    machine: Any = type("Machine", (), {"address": ADDRESS, "whole_cards": (), "unit": "GiB"})
     context: Any = type("Context", (), {"machine": machine, "folder": tmp_path / "pods"})
     pods, proc = Pods(context, reports, RestartPauses(), print), ProcRoot(tmp_path / "proc")
     inbox = Inbox()

@@ -102,14 +102,14 @@ def _before(note: ReleaseNote) -> ReleaseNote | None:
 
 def _woken(owner: OwnerState, note: ReleaseNote, now: float, rules: ReleaseRules) -> Act:
     """
-    Write down that an owner is back, and that somebody contests its release if it came so soon and
-    not by us.
+    Write down that an owner is back, and that somebody contests its release if it came so soon, by
+    nobody who said so: who types the command for it has seen what happened.
     """
     told = note.phase is ReleasePhase.WAKING
     at = note.woken_at if told and note.woken_at is not None else now
     by = note.woken_by if told else ""
     woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=at, woken_by=by)
-    if by == WakeBy.WHEN_FREE or at - note.at > rules.contest_seconds:
+    if by or at - note.at > rules.contest_seconds:
         return _act(owner, Step.NOTE_WOKEN, woken)
     recent = [item for item in note.contested if at - item < rules.left_alone_seconds]
     woken = woken._replace(contested=(*recent, at))

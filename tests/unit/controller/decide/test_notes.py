@@ -83,18 +83,24 @@ def test_a_late_wake_contests_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("note", "at", "by"),
-    [
-        (RELEASED, NOW, ""),
-        (WAKING._replace(woken_by="kubectl"), NOW - 20, "kubectl"),
-        (WAKING._replace(woken_by="kubectl", woken_at=None), NOW, "kubectl"),
-    ],
+    ("note", "at"), [(RELEASED, NOW), (WAKING._replace(woken_by="", woken_at=None), NOW)]
 )
-def test_a_wake_soon_after_a_release_contests_it(note: ReleaseNote, at: float, by: str) -> None:
+def test_a_wake_soon_after_a_release_contests_it(note: ReleaseNote, at: float) -> None:
     """
     Whoever else brings it back within ten minutes is remembered.
     """
-    woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=at, woken_by=by, contested=(at,))
+    woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=at, woken_by="", contested=(at,))
+
+    assert on_note(Step.NOTE_WOKEN, woken) == act(note, 2)
+
+
+@pytest.mark.parametrize("woken_at", [NOW - 20, None])
+def test_who_says_that_he_wakes_it_contests_nothing(woken_at: float | None) -> None:
+    """
+    A person who types the command for it has seen what happened, and its peace follows.
+    """
+    note = WAKING._replace(woken_by="kubectl", woken_at=woken_at)
+    woken = note._replace(phase=ReleasePhase.WOKEN, woken_at=woken_at or NOW)
 
     assert on_note(Step.NOTE_WOKEN, woken) == act(note, 2)
 

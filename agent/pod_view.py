@@ -17,6 +17,7 @@ from gpufence.candidates import CandidateCard, assigned_card
 from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Unreadable
 from gpufence.errors import GpufenceError
 from gpufence.held import held_limits
+from gpufence.last_words import out_of_memory
 from gpufence.limits import Limits
 from gpufence.mode import Mode, effective_mode, namespace_mode
 from gpufence.plan import Done, read_plan
@@ -37,6 +38,7 @@ DEFAULT_GRACE_SECONDS: Final = 30
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _ENDED = frozenset({"Succeeded", "Failed"})
 _RUNS: Final = "Running"
+_DAY: Final = len("2026-11-19")
 _TOLD = frozenset({Done.SET, Done.LOWERED, Done.KEPT})
 
 
@@ -64,6 +66,7 @@ class _Fence:
     assigned: frozenset[str] = frozenset()
     cpu_ignored: frozenset[str] = frozenset()
     asks: bool = False
+    shares: int = 1
 
 
 def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
@@ -104,6 +107,9 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
         cpu_ignored=fence.cpu_ignored,
         idle_said=_idle_said(status),
         claims=status.get("phase") == _RUNS and fence.asks and _is_wanted(context.labels),
+        created=as_text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
+        shares=fence.shares,
+        out_of_memory=_out_of_memory(status),
     )
 
 
@@ -134,7 +140,7 @@ def _fence(raw: Object, context: PodContext, plan: Plan | None) -> _Fence:
     asks = any(item.gpu for item in pod.containers) or not ANNOTATION_KEYS.keys().isdisjoint(
         pod.annotations
     )
-    return _Fence(limits, undeclared, enforced, measure, assigned, ignored, asks)
+    return _Fence(limits, undeclared, enforced, measure, assigned, ignored, asks, options.processes)
 
 
 def _is_wanted(labels: Mapping[str, str]) -> bool:
@@ -216,6 +222,22 @@ def _containers(status: Object) -> Iterator[tuple[str, str]]:
             identity = reference.rpartition("://")[2]
             if identity:
                 yield identity, as_text(item.get("name"), f"{field}.name")
+
+
+def _out_of_memory(status: Object) -> dict[str, str]:
+    """
+    Return the containers whose last words say that their card's memory was not enough, and when.
+    """
+    days: dict[str, str] = {}
+    for key in _STATUSES:
+        for item in objects(status.get(key), f"status.{key}"):
+            for when in ("lastState", "state"):
+                state = as_object(item.get(when), f"status.{key}.{when}")
+                ended = as_object(state.get("terminated"), f"status.{key}.{when}.terminated")
+                if out_of_memory(as_text(ended.get("message"), f"status.{key}.{when}.message")):
+                    at = as_text(ended.get("finishedAt"), f"status.{key}.{when}.finishedAt")
+                    days[as_text(item.get("name"), f"status.{key}.name")] = at[:_DAY]
+    return days
 
 
 def _controller(metadata: Object) -> Controller | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpufence import names
 from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
+from gpufence.last_words import out_of_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,7 +69,7 @@ def filter_pod(pod: JsonObject) -> Named:
     containers = {key: _containers(spec, key) for key in ("containers", "initContainers")}
     kept = {
         "metadata": {
-            **_some(metadata, "uid", "namespace", "name", "deletionTimestamp"),
+            **_some(metadata, "uid", "namespace", "name", "creationTimestamp", "deletionTimestamp"),
             "labels": dict(islice(_part(metadata, "labels").items(), MOST_LABELS)),
             "annotations": _bounded(_of_pod(_part(metadata, "annotations"), containers)),
             "ownerReferences": [
@@ -88,7 +89,7 @@ def filter_pod(pod: JsonObject) -> Named:
             **_own_condition(status),
             **{
                 key: [
-                    _some(item, "name", "containerID")
+                    {**_some(item, "name", "containerID"), **_last_words(item)}
                     for item in status[key]
                     if item.get(
                         "containerID"
@@ -141,6 +142,19 @@ def _own_condition(status: JsonObject) -> JsonObject:
         if isinstance(item, dict) and item.get("type") == names.GPU_IDLE
     ]
     return {"conditions": found[:1]} if found else {}
+
+
+def _last_words(status: JsonObject) -> JsonObject:
+    """
+    Keep of the messages with which a container ended that there was no more memory.
+    """
+    kept = {}
+    for when in ("lastState", "state"):
+        ended = _part(_part(status, when), "terminated")
+        said = out_of_memory(str(ended.get("message", "")))
+        if said:
+            kept[when] = {"terminated": {**_some(ended, "finishedAt"), "message": said}}
+    return kept
 
 
 def _containers(spec: JsonObject, key: str) -> list[JsonObject]:

@@ -62,6 +62,10 @@ class PodOnNode:
     status of its condition `gpufence.io/GPUIdle`, as the API server shows it. One that `claims`
     runs, was given something of a GPU, and its namespace wants to know what becomes of that.
 
+    `created` is when it was made, RFC 3339. `shares` is how many processes share a container's part
+    by its own word. `out_of_memory` has the day on which a container last ended since its card's
+    memory was not enough, by name.
+
     `assigned` are the cards it was given, by UUID, as far as somebody says so; `measure` is the
     dialect and the unit its limit was read in.
     """
@@ -88,6 +92,9 @@ class PodOnNode:
     cpu_ignored: frozenset[str] = frozenset()
     idle_said: str = ""
     claims: bool = False
+    created: str = ""
+    shares: int = 1
+    out_of_memory: Mapping[str, str] = field(default_factory=dict)
 
     def limit_on(self, uuid: str) -> int | None:
         """

@@ -18,6 +18,15 @@ from tests.support.builders import container, gpushare, node, pod, sidecar
 from tests.support.vectors import Vector, vectors
 
 LONG = "x" * 10_000
+ENDED = {
+    "state": {"terminated": {"message": LONG, "finishedAt": "2026-11-20T00:00:00Z"}},
+    "lastState": {
+        "terminated": {
+            "message": f"{LONG} CUDA out of memory",
+            "finishedAt": "2026-11-19T05:06:07Z",
+        }
+    },
+}
 
 
 def ground(**more: Any) -> PodContext:
@@ -52,6 +61,7 @@ def full_pod() -> dict[str, Any]:
         resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}],
     )
     raw["metadata"] |= {
+        "creationTimestamp": "2026-11-18T01:02:03Z",
         "labels": {"app": "web"},
         "managedFields": [{"fieldsV1": LONG}],
         "deletionTimestamp": "2026-01-02T03:04:05Z",
@@ -64,7 +74,7 @@ def full_pod() -> dict[str, Any]:
         "phase": "Running",
         "conditions": [{"message": LONG}],
         "containerStatuses": [
-            {"name": "main", "containerID": "containerd://aa", "image": LONG},
+            {"name": "main", "containerID": "containerd://aa", "image": LONG, **ENDED},
             {"name": "second", "containerID": None},
         ],
         "initContainerStatuses": [{"name": "first", "containerID": "containerd://bb"}],
@@ -81,6 +91,7 @@ def test_nothing_is_lost() -> None:
 
     assert raw["metadata"]["uid"] == uid
     assert read_pod_on_node(raw, ground()) == read_pod_on_node(kept, ground())
+    assert {"main": "2026-11-19"} == read_pod_on_node(kept, ground()).out_of_memory
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector.name)

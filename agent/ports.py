@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from agent.events import EventCreate, EventPatch
     from agent.model.activity import CpuTime, IdleCondition
     from agent.model.decision import ActResult, Verdict
+    from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
     from agent.model.sample import Sample
     from agent.model.use import Occupant
     from gpufence.cards import NodeCards
+    from gpufence.need import NodeNeed
 
 
 class Cards(Protocol):
@@ -53,8 +55,7 @@ class ClusterPort(Protocol):
     """
     The API server, as far as this node may ask it; `agent.cluster` is the real thing.
 
-    `pods`, `publish`, `write` and `say_idle` return at once; what they ask for happens on threads
-    of their own.
+    All but `carry_out` return at once; what they ask for happens on threads of their own.
     """
 
     def pods(self) -> PodsOnNode:
@@ -75,6 +76,16 @@ class ClusterPort(Protocol):
     def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
         """
         Have pods say whether they are idle; of each only the last word counts.
+        """
+
+    def stored_need(self) -> StoredNeed | None:
+        """
+        Return what an agent of this node has stored, as last read; None before the first time.
+        """
+
+    def store_need(self, need: NodeNeed) -> None:
+        """
+        Have it stored; only the last word counts.
         """
 
     def carry_out(self, verdict: Verdict) -> ActResult:

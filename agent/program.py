@@ -21,12 +21,14 @@ from agent.metrics import page
 from agent.model.decision import ActResult, Answer
 from agent.model.pod import pods_on_node
 from agent.model.state import About
+from agent.need import need_of
 from agent.nvml.sampler import Sampler
 from agent.procfs.lookup import Lookup
 from agent.settings import STATUS_LISTEN, AgentSettings, read_agent_settings
 from agent.snapshot_view import snapshot_of
 from agent.version import version
 from gpufence.names import SIMULATOR_STATE
+from gpufence.need import bounded, write_need
 from gpufence.settings import shown_settings, unknown_settings
 from gpufence.snapshot import write_snapshot
 from kube import connect
@@ -49,12 +51,15 @@ if TYPE_CHECKING:
     from agent.events import EventCreate, EventPatch
     from agent.model.activity import IdleCondition
     from agent.model.decision import Verdict
+    from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
     from gpufence.cards import NodeCards
+    from gpufence.need import NodeNeed
     from kube import ClientSettings
 
 _LAST_TICK_SECONDS = 1.0
 _LAST_ACT_SECONDS = 0.5
+_DAY = len("2026-11-19")
 _log = logging.getLogger(__name__)
 
 
@@ -103,6 +108,7 @@ class Program:
             policy=policy,
             damping=settings.damping,
             activity=settings.activity,
+            need=settings.need,
             unmeasured_seconds=settings.unmeasured_seconds,
         )
         self._loop = Loop(ports, rules, self._worker)
@@ -123,6 +129,7 @@ class Program:
             "/healthz": self._health,
             "/metrics": CachedPage(CONTENT_TYPE, self._metrics, boottime),
             "/v1/snapshot": CachedPage(JSON, self._snapshot, boottime),
+            "/v1/need": CachedPage(JSON, self._need, boottime),
         }
 
     def start(self) -> None:
@@ -140,6 +147,7 @@ class Program:
         if not self._ticker.stop(_LAST_TICK_SECONDS):
             _log.warning("the last look has not ended; it is left behind")
         self._worker.close(_LAST_ACT_SECONDS)
+        self._loop.end()
         if isinstance(self._cluster, AgentCluster):
             self._cluster.close()
 
@@ -162,6 +170,10 @@ class Program:
     def _snapshot(self) -> str:
         rows = snapshot_of(self._loop.state, self._now(), boottime(), timestamp())
         return write_snapshot(rows) + "\n"
+
+    def _need(self) -> str:
+        need = need_of(self._loop.state.need, self._settings.node)
+        return write_need(bounded(need, timestamp()[:_DAY])) + "\n"
 
     def _now(self) -> About:
         cluster = self._cluster
@@ -208,6 +220,12 @@ class NoCluster:
 
     def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
         del conditions
+
+    def stored_need(self) -> StoredNeed | None:
+        return None
+
+    def store_need(self, need: NodeNeed) -> None:
+        del need
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         del verdict

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.events import Damping
 from agent.model.activity import ActivityPolicy
+from agent.model.need import NeedPolicy
 from agent.model.policy import EvictionPolicy
 from agent.nvml.settings import SamplerSettings
 from gpufence import names
@@ -124,6 +125,7 @@ class AgentSettings:
     activity: ActivityPolicy = field(
         default_factory=ActivityPolicy, metadata=part("Who is busy and who is idle")
     )
+    need: NeedPolicy = field(default_factory=NeedPolicy, metadata=part("What models have needed"))
     sampler: SamplerSettings = field(
         default_factory=SamplerSettings, metadata=part("How the cards are measured")
     )

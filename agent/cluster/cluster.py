@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agent.cluster.acts import Acts, Clients
 from agent.cluster.condition_writer import ConditionWriter
 from agent.cluster.event_writer import EventWriter
+from agent.cluster.need_store import NeedStore
 from agent.cluster.node_view import NodeView
 from agent.cluster.pod_index import PodIndex, Sources
 from agent.cluster.publisher import Publisher
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from agent.events import EventCreate, EventPatch
     from agent.model.activity import IdleCondition
     from agent.model.decision import Verdict
+    from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
     from agent.pod_view import PodContext
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
+    from gpufence.need import NodeNeed
     from kube import Client
 
 _log = logging.getLogger(__name__)
@@ -63,6 +66,7 @@ class AgentCluster:
         self._publisher = Publisher(settings, self._watches, self._view, self._changed)
         self._writer = EventWriter(settings)
         self._conditions = ConditionWriter(settings)
+        self._need = NeedStore(settings)
         self._acts = Acts(settings, self._context)
         self._thread = threading.Thread(target=self._begin, name="identity", daemon=True)
 
@@ -71,6 +75,7 @@ class AgentCluster:
         Begin to watch, publish and write on threads of our own; returns at once.
         """
         self._watches.start_own(self._client)
+        self._need.start(self._client)
         self._thread.start()
 
     def close(self) -> None:
@@ -83,6 +88,7 @@ class AgentCluster:
         self._publisher.stop()
         self._writer.stop()
         self._conditions.stop()
+        self._need.stop()
         self._watches.stop()
         self._client.close()
 
@@ -113,6 +119,12 @@ class AgentCluster:
 
     def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
         self._conditions.write(conditions)
+
+    def stored_need(self) -> StoredNeed | None:
+        return self._need.found
+
+    def store_need(self, need: NodeNeed) -> None:
+        self._need.store(need)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         if verdict.action in {None, Action.KILL}:

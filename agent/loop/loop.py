@@ -19,10 +19,12 @@ from agent.events import (
 )
 from agent.judge import judge, objection, settle
 from agent.loop.activity_watch import ActivityWatch
+from agent.loop.need_watch import NeedWatch
 from agent.loop.owners import entered, evicted
 from agent.model.activity import ActivityPolicy
 from agent.model.decision import Answer
 from agent.model.memory import Memory
+from agent.model.need import NeedPolicy
 from agent.model.policy import EvictionPolicy
 from agent.model.state import (
     NO_LEDGER,
@@ -68,6 +70,7 @@ class Rules:
     policy: EvictionPolicy = field(default_factory=EvictionPolicy)
     damping: Damping = field(default_factory=Damping)
     activity: ActivityPolicy = field(default_factory=ActivityPolicy)
+    need: NeedPolicy = field(default_factory=NeedPolicy)
 
     unmeasured_seconds: float = 15.0
     """
@@ -87,6 +90,7 @@ class Loop:
         self._worker = worker
         self._observer = Observer(ports.cards, ports.processes, ports.cluster.pods)
         self._activity = ActivityWatch(ports.processes, ports.cluster, ports.clock, rules.activity)
+        self._need = NeedWatch(ports.cluster, rules.node, rules.need, ports.clock, ports.timestamp)
         started_at = ports.clock()
         self._memory = Memory(started_at)
         self._suspects: frozenset[str] = frozenset()
@@ -114,6 +118,12 @@ class Loop:
             self._counts = replace(self._counts, failed=self._counts.failed + 1)
             self.state = replace(self.state, at=began, counts=self._counts, ledger=self._ledger)
 
+    def end(self) -> None:
+        """
+        Have stored what was remembered since it was stored last; no tick comes any more.
+        """
+        self._need.store()
+
     def _next_state(self, began: float) -> AgentState:
         settled = self._settle()
         observation = self._observer.look(self._suspects)
@@ -125,6 +135,7 @@ class Loop:
         self._suspects = decision.suspects
         self._act(decision)
         activity = self._activity.look(observation)
+        need = self._need.look(observation, policy.gap_seconds)
         self._publish(observation.sample)
         self._write([*settled, *self._notices(observation.sample, decision)], now)
         before = None if self.state.last is None else self.state.last.observation
@@ -146,6 +157,7 @@ class Loop:
             counts=self._counts,
             ledger=self._ledger,
             activity=activity,
+            need=need,
         )
 
     def _settle(self) -> list[Notice]:
@@ -162,6 +174,7 @@ class Loop:
             self._counts = replace(self._counts, evictions=evictions)
             if result.answer is Answer.ACCEPTED:
                 self._ledger = evicted(self._ledger, verdict.pod)
+                self._need.evicted(verdict)
             level = logging.WARNING if result.answer is Answer.FAILED else logging.INFO
             _log.log(level, "acted", extra={"fields": _fields(act)})
             notices += notices_of_act(verdict, result)

@@ -38,7 +38,7 @@ def entered(
     now = decision.at
     seconds = 0.0 if ledger.at is None else min(max(now - ledger.at, 0.0), most_seconds)
     owners, counted, entered_at = dict(ledger.owners), ledger.counted, ledger.entered_at
-    if now - entered_at >= _PASS_SECONDS or not _is_same(observation, before):
+    if now - entered_at >= _PASS_SECONDS or not observation.shows_what(before):
         counted, entered_at = _pods(owners, counted, observation, decision), now
         owners = _bounded(owners)
     for lineage in {item.pod.lineage for item in decision.verdicts if item.over} & owners.keys():
@@ -56,18 +56,6 @@ def evicted(ledger: Ledger, pod: PodOnNode) -> Ledger:
         return ledger
     more = {pod.lineage: past._replace(evictions=past.evictions + 1)}
     return replace(ledger, owners={**ledger.owners, **more})
-
-
-def _is_same(observation: Observation, before: Observation | None) -> bool:
-    """
-    Return whether attribution has found no change; then it hands on what it found before.
-    """
-    return (
-        before is not None
-        and observation.pods is before.pods
-        and observation.cards.keys() == before.cards.keys()
-        and all(card.pods is before.cards[uuid].pods for uuid, card in observation.cards.items())
-    )
 
 
 def _pods(

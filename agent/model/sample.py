@@ -4,7 +4,7 @@ PURE. What one look at the cards showed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -108,7 +108,8 @@ class CardSample:
     One card at one moment: None where it could not be read, with the reason in `trouble`.
 
     `mps_clients` are the processes that the driver lists as clients of an MPS server, whichever.
-    `work` is the latest answer, or None for the reason in `work_trouble`.
+    `work` is the latest answer, or None for the reason in `work_trouble`. `peaks` is the most that
+    processes have ever held, by PID, as the driver has just said where it accounts.
     """
 
     card: Card
@@ -118,6 +119,7 @@ class CardSample:
     trouble: Trouble = NO_TROUBLE
     work: CardWork | None = None
     work_trouble: Trouble = NO_TROUBLE
+    peaks: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def mps(self) -> bool:

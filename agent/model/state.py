@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agent.model.activity import NO_ACTIVITY
 from agent.model.memory import NO_WATCH
+from agent.model.need import NO_NEED
 from gpufence.mode import Mode
 from gpufence.share import CAP_SLACK
 from service.exposition import Distribution
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agent.model.activity import ActivityMemory, UseKey
     from agent.model.decision import Decision
     from agent.model.memory import Lineage
+    from agent.model.need import NeedLedger
     from agent.model.use import Observation
 
 K = TypeVar("K")
@@ -156,6 +158,7 @@ class AgentState:
     counts: Counts = field(default_factory=Counts)
     ledger: Ledger = NO_LEDGER
     activity: ActivityMemory = NO_ACTIVITY
+    need: NeedLedger = NO_NEED
 
     def is_current(self, now: float, gap_seconds: float) -> bool:
         """

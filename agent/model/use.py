@@ -161,3 +161,14 @@ class Observation:
     sample: Sample
     pods: PodsOnNode
     cards: Mapping[str, CardUse]
+
+    def shows_what(self, before: Observation | None) -> bool:
+        """
+        Return whether attribution has found no change; then it hands on what it found before.
+        """
+        return (
+            before is not None
+            and self.pods is before.pods
+            and self.cards.keys() == before.cards.keys()
+            and all(card.pods is before.cards[uuid].pods for uuid, card in self.cards.items())
+        )

@@ -65,10 +65,15 @@ def bounded(need: NodeNeed, today: str) -> NodeNeed:
     """
     Return as much of it as is kept: the newest days up to `today`, of those owners that were there
     last, as long as they fit into one object. The oldest day goes first, and with it who has been
-    away longest; a day that has not begun comes of a clock that was wrong.
+    away longest; a day that has not begun comes of a clock that was wrong. Where most have not
+    begun, the clock is wrong now, and takes nothing away.
     """
+    known = {day.day for owner in need.owners for day in owner.days}
+    ahead = {day for day in known if day > today}
+    if 2 * len(ahead) > len(known):
+        ahead = set()
     past = [
-        owner._replace(days=tuple([day for day in owner.days if day.day <= today]))
+        owner._replace(days=tuple([day for day in owner.days if day.day not in ahead]))
         for owner in need.owners
     ]
     kept = _newest(past, MOST_DAYS)

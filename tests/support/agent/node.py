@@ -11,14 +11,17 @@ from agent.events import EventCreate, EventPatch
 from agent.loop import Loop, Ports, Rules, Worker
 from agent.model.activity import CpuTime, IdleCondition
 from agent.model.decision import ActResult, Answer, Verdict
+from agent.model.need import StoredNeed
 from agent.model.pod import PodOnNode, PodsOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.model.sample import NO_TROUBLE, CardWork, Sample, Trouble
 from agent.model.use import Occupant
 from gpufence.cards import NodeCards
+from gpufence.need import NodeNeed
 from tests.support.agent.builders import card_sample, process_of
 from tests.support.observing import eventually
 
+NOTHING_STORED = StoredNeed(NodeNeed("n1"))
 QUICK = EvictionPolicy(start_pause_seconds=0.0, grace_seconds=0.0, hold_seconds=2.0)
 
 
@@ -118,6 +121,8 @@ class ApiServer:
     written: list[EventCreate | EventPatch] = field(default_factory=list)
     conditions: list[IdleCondition] = field(default_factory=list)
     published: list[NodeCards] = field(default_factory=list)
+    stored: StoredNeed | None = NOTHING_STORED
+    needs: list[NodeNeed] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
 
@@ -132,6 +137,12 @@ class ApiServer:
 
     def say_idle(self, conditions: Iterable[IdleCondition]) -> None:
         self.conditions += conditions
+
+    def stored_need(self) -> StoredNeed | None:
+        return self.stored
+
+    def store_need(self, need: NodeNeed) -> None:
+        self.needs.append(need)
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         self.acts.append(verdict)

@@ -131,6 +131,16 @@ def test_another_version_is_never_guessed_at() -> None:
         read_need('{"v":2}')
 
 
+@pytest.mark.parametrize(("today", "expected"), [(day(2), 2), (day(1), 3), ("1970-01-01", 3)])
+def test_a_clock_that_is_wrong_takes_nothing_away(today: str, expected: int) -> None:
+    """
+    Days that have not begun go, unless they are most of them.
+    """
+    need = NodeNeed("n", (owner("a", *(NeedDay(day(number), MIB) for number in (1, 2, 3))),))
+
+    assert expected == len(days_of(bounded(need, today))["a"])
+
+
 def test_the_newest_days_are_kept() -> None:
     """
     Of fifteen days the oldest goes, and with it an owner who was there on no other.

@@ -1,0 +1,81 @@
+"""
+PURE. What is remembered of how much memory the owners of pods have needed, from day to day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpufence.settings import setting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.model.use import Observation
+    from gpufence.need import CardNeed, NeedDay, NeedKey, NodeNeed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedPolicy:
+    """
+    How what was measured is kept beyond the life of an agent.
+    """
+
+    write_seconds: float = field(
+        default=600.0,
+        metadata=setting(
+            "GPUFENCE_NEED_SECONDS",
+            "how often what models have needed is stored, where it has changed; it is stored at "
+            "the end as well",
+            least=0.1,
+            most=86400,
+        ),
+    )
+
+
+class NeedLook(NamedTuple):
+    """
+    One look at the node on a `day` of UTC; `now` is the agent's clock, and what happens for longer
+    than `gap_seconds` without a look was not seen.
+    """
+
+    observation: Observation
+    before: Observation | None
+    now: float
+    day: str
+    gap_seconds: float
+
+
+class StoredNeed(NamedTuple):
+    """
+    What an agent of this node has stored, and when, RFC 3339; empty where none ever has.
+    """
+
+    need: NodeNeed
+    written: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedLedger:
+    """
+    The days of each key. `known` are the pods that are there and have held memory, by UID and key,
+    each with the day on which it was counted last; `holding` are the keys that held memory at the
+    last look, `seen` says when each did so last.
+
+    `restored` has the last day of each key that an earlier agent has stored, `restored_at` when:
+    who is older than that and has such a key was counted by that agent.
+    """
+
+    rows: Mapping[NeedKey, Mapping[str, NeedDay]] = field(default_factory=dict)
+    cards: Mapping[str, CardNeed] = field(default_factory=dict)
+    known: Mapping[tuple[str, NeedKey], str] = field(default_factory=dict)
+    holding: frozenset[NeedKey] = frozenset()
+    seen: Mapping[NeedKey, float] = field(default_factory=dict)
+    at: float | None = None
+    day: str = ""
+    restored: Mapping[NeedKey, str] = field(default_factory=dict)
+    restored_at: str = ""
+
+
+NO_NEED: Final = NeedLedger()

@@ -14,6 +14,7 @@ import pynvml
 
 from agent.clock import boottime
 from agent.model.sample import CardMemory, merged
+from agent.nvml.accounts import Accounts
 from agent.nvml.calls import CallError, call, or_none
 from agent.nvml.faults import Code
 from agent.nvml.process_lists import ProcessLists
@@ -32,7 +33,7 @@ from agent.nvml.work import WorkMeter
 
 if TYPE_CHECKING:
     from agent.model.sample import CardWork, GpuProcess
-    from agent.nvml.protocol import Question
+    from agent.nvml.protocol import Accounted, Question
 
 _MIG_NAME: Final = " MIG "
 _MIG_ON: Final = 1
@@ -52,6 +53,7 @@ class Driver:
         self._library = library
         self._lists: ProcessLists | None = None
         self._meter: WorkMeter | None = None
+        self._accounts: Accounts | None = None
         self._kinds: dict[str, CardKind] = {}
 
     def answer(self, question: Question) -> Answer:
@@ -70,6 +72,8 @@ class Driver:
                     return self._list(question.subject)
                 case Ask.WORK:
                     return self._work(question.subject)
+                case Ask.PEAKS:
+                    return self._peaks(question.subject)
         except CallError as error:
             return error.failure
 
@@ -94,6 +98,7 @@ class Driver:
         call(pynvml.nvmlInit)
         self._lists = ProcessLists(pynvml.nvmlLib)
         self._meter = WorkMeter(pynvml.nvmlLib)
+        self._accounts = Accounts(pynvml.nvmlLib)
         return Opened(str(or_none(pynvml.nvmlSystemGetDriverVersion) or UNNAMED))
 
     def _list(self, uuid: str) -> Listed:
@@ -106,12 +111,20 @@ class Driver:
             raise CallError(compute)
         graphics = _optional(self._lists.read(device, "Graphics"))
         mps = _optional(self._lists.read(device, "MPSCompute"))
-        return Listed(at, merged(compute, graphics, mps), frozenset(item.pid for item in mps))
+        processes = merged(compute, graphics, mps)
+        if self._accounts is not None:
+            self._accounts.listed(uuid, (item.pid for item in processes))
+        return Listed(at, processes, frozenset(item.pid for item in mps))
 
     def _work(self, uuid: str) -> CardWork:
         if self._meter is None:
             raise CallError(NvmlFailure(Code.UNINITIALIZED, "work"))
         return self._meter.read(uuid)
+
+    def _peaks(self, uuid: str) -> Accounted:
+        if self._accounts is None:
+            raise CallError(NvmlFailure(Code.UNINITIALIZED, "peaks"))
+        return self._accounts.read(uuid)
 
     def _look(self, index: int) -> Looked:
         device = call(pynvml.nvmlDeviceGetHandleByIndex, index)

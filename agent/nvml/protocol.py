@@ -37,6 +37,7 @@ class Ask(StrEnum):
     LOOK = "look"  # what the card of this index is, with its memory and its MIG instances
     LIST = "list"  # the processes of the card or instance of this UUID
     WORK = "work"  # what was done there since the last time
+    PEAKS = "peaks"  # the most that its processes have ever held
 
 
 _WORDS: Final = {
@@ -45,6 +46,7 @@ _WORDS: Final = {
     Ask.LOOK: "for the memory of card {}",
     Ask.LIST: "for the processes of card {}",
     Ask.WORK: "what is done on card {}",
+    Ask.PEAKS: "for the most that processes have held on card {}",
 }
 
 
@@ -116,7 +118,16 @@ class Listed(NamedTuple):
     mps: frozenset[int] = frozenset()
 
 
-Answer: TypeAlias = Opened | Counted | Looked | Listed | CardWork | NvmlFailure
+class Accounted(NamedTuple):
+    """
+    The most that processes have held, where the driver accounts (`on`).
+    """
+
+    on: bool
+    peaks: tuple[GpuProcess, ...] = ()
+
+
+Answer: TypeAlias = Opened | Counted | Looked | Listed | CardWork | Accounted | NvmlFailure
 
 
 class AnswerLine(NamedTuple):
@@ -149,9 +160,9 @@ def read_question(line: str) -> tuple[int, Question]:
 def write_answer(number: int, answer: Answer) -> str:
     content: object = answer  # a tuple of tuples is a list of lists to JSON
     if isinstance(answer, Listed):
-        pids = [process.pid for process in answer.processes]
-        amounts = [process.used_bytes for process in answer.processes]
-        content = answer.at, sorted(answer.mps), pids, amounts
+        content = answer.at, sorted(answer.mps), *_columns(answer.processes)
+    if isinstance(answer, Accounted):
+        content = answer.on, *_columns(answer.peaks)
     if isinstance(answer, CardWork) and answer.workers is not None:
         content = answer._replace(workers=sorted(answer.workers.items()))  # type: ignore[arg-type]  # JSON
     failed = isinstance(answer, NvmlFailure)
@@ -192,6 +203,8 @@ def read_answer(line: AnswerLine, ask: Ask) -> Answer:
             return Listed(at, _processes(pids, amounts), frozenset(mps))
         case Ask.WORK, [float(since), float(until), float(percent), workers, bool(garbled)]:
             return CardWork(since, until, percent, _workers(workers), garbled)
+        case Ask.PEAKS, [bool(on), list(pids), list(amounts)]:
+            return Accounted(on, _processes(pids, amounts))
     raise _no("answer", line.content)
 
 
@@ -206,6 +219,10 @@ def _workers(content: object) -> dict[int, float] | None:
             case _:
                 raise _no("list of workers", content)
     return workers
+
+
+def _columns(processes: tuple[GpuProcess, ...]) -> tuple[list[int], list[int | None]]:
+    return [item.pid for item in processes], [item.used_bytes for item in processes]
 
 
 def _processes(pids: list[object], amounts: list[object]) -> tuple[GpuProcess, ...]:

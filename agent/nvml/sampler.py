@@ -8,23 +8,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agent.clock import boottime
-from agent.model.sample import NO_TROUBLE, CardSample, CardWork, Sample, Trouble
+from agent.model.sample import NO_TROUBLE, CardSample, Sample, Trouble
 from agent.nvml.cards import (
     CardReading,
     ListAttempt,
     ListPace,
-    WorkAttempt,
     card_readings,
     list_attempt,
     list_is_due,
 )
 from agent.nvml.child import Child
 from agent.nvml.faults import trouble_of
+from agent.nvml.meters import Meters
 from agent.nvml.protocol import Ask, Counted, Listed, Looked, NvmlFailure, Question
 from agent.nvml.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from agent.nvml.child import Channel
     from agent.nvml.protocol import Answer
@@ -46,7 +46,6 @@ _KEPT_LISTS: Final = 3
 How many times the age at which a list is renewed it may reach while the driver is slow with it.
 """
 _NEVER_LISTED: Final = ListAttempt(0.0, None)
-_NEVER_MEASURED: Final = WorkAttempt(0.0)
 _PROBE_PATIENCE: Final = 12
 """
 For how many looks a child for which nobody waits may take.
@@ -84,7 +83,7 @@ class Sampler:
         self._count: int | None = None
         self._known: dict[str, Card] = {}
         self._lists: dict[str, ListAttempt] = {}
-        self._works: dict[str, WorkAttempt] = {}
+        self._meters = Meters(self._session, settings, self._why)
         self.unidentified: tuple[Trouble, ...] = ()
 
     @property
@@ -111,8 +110,10 @@ class Sampler:
         seen = card_readings(looks, self._known)
         self._known = {reading.card.uuid: reading.card for reading in seen.cards}
         self.unidentified = seen.unidentified
-        self._ask_for_work(seen.cards, now, until)
-        self._list(seen.cards, suspects, now, until)
+        there = {reading.card.uuid: reading for reading in seen.cards if reading.there}
+        self._meters.ask_for_work(there, now, until)
+        listed = self._list(there, suspects, now, until)
+        self._meters.ask_for_peaks(listed, now, until)
         return Sample(
             taken_at=now,
             cards=tuple(self._card(reading) for reading in seen.cards),
@@ -147,31 +148,17 @@ class Sampler:
             for answer in (answers.get(question),)
         }
 
-    def _ask_for_work(self, cards: tuple[CardReading, ...], now: float, until: float) -> None:
-        """
-        Ask what is done on each card, every few seconds; before the lists, which may be slow, so
-        that who worked lately is on a list that is younger.
-        """
-        pause = self._settings.work_seconds - self._settings.interval_seconds / 2
-        there = [reading.card.uuid for reading in cards if reading.there]
-        kept = {uuid: item for uuid, item in self._works.items() if uuid in there}
-        due = [uuid for uuid in there if uuid not in kept or now >= kept[uuid].asked_at + pause]
-        questions = {uuid: Question(Ask.WORK, uuid) for uuid in due}
-        answers = self._session.ask(list(questions.values()), until) if due else {}
-        for uuid, question in questions.items():
-            answer = answers.get(question)
-            work = answer if isinstance(answer, CardWork) else None
-            trouble = NO_TROUBLE if work else self._why(question, answer)
-            kept[uuid] = WorkAttempt(now, work, trouble)
-        self._works = kept
-
     def _list(
-        self, cards: tuple[CardReading, ...], suspects: frozenset[str], now: float, until: float
-    ) -> None:
+        self,
+        there: Mapping[str, CardReading],
+        suspects: frozenset[str],
+        now: float,
+        until: float,
+    ) -> list[str]:
         """
-        Renew the lists that are due, and forget those of cards that are not there.
+        Renew the lists that are due, forget those of cards that are not there, and return whose
+        list is new.
         """
-        there = {reading.card.uuid: reading for reading in cards if reading.there}
         due = [uuid for uuid in there if uuid in suspects or self._is_due(there[uuid], now)]
         questions = {uuid: Question(Ask.LIST, uuid) for uuid in sorted(due, key=self._asked_at)}
         answers = self._ask_for_lists(list(questions.values()), until)
@@ -189,6 +176,7 @@ class Sampler:
         self._lists = kept | renewed
         if not any(self._session.avoided(Question(Ask.LIST, uuid)) for uuid in there):
             self._end_probe()
+        return [uuid for uuid, item in renewed.items() if item.processes is not None]
 
     def _ask_for_lists(self, questions: list[Question], until: float) -> dict[Question, Answer]:
         """
@@ -260,7 +248,7 @@ class Sampler:
     def _card(self, reading: CardReading) -> CardSample:
         uuid = reading.card.uuid
         listed = self._lists.get(uuid, _NEVER_LISTED)
-        done = self._works.get(uuid, _NEVER_MEASURED)
+        done = self._meters.work_of(uuid)
         return CardSample(
             reading.card,
             reading.memory,
@@ -269,6 +257,7 @@ class Sampler:
             reading.trouble or listed.trouble,
             done.work,
             done.trouble,
+            self._meters.peaks_of(uuid),
         )
 
     def _blind(self, now: float, trouble: Trouble) -> Sample:
@@ -276,7 +265,7 @@ class Sampler:
         Return that nothing can be seen, of the cards that were there before.
         """
         self._lists = {}
-        self._works = {}
+        self._meters.forget()
         self.unidentified = ()
         cards = (CardSample(card, None, None, trouble=trouble) for card in self._known.values())
         return Sample(now, tuple(cards), self._session.driver, trouble)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent.model.sample import CardMemory, CardWork, GpuProcess
 from agent.nvml.process_lists import SENTINELS, WIDEST, read_entries
 from agent.nvml.protocol import (
+    Accounted,
     Answer,
     Ask,
     Listed,
@@ -34,6 +35,7 @@ lists = st.lists(processes, max_size=40).map(tuple)
 instances = st.sampled_from([2**32 - 1, 0, 1, 7, 13])
 times = st.floats(0, 1e9)
 some_pids = st.frozensets(pids, max_size=9)
+workers = st.dictionaries(pids, st.floats(0, 1), max_size=9)
 words = st.text(max_size=20)
 codes = st.none() | st.integers(0, 999)
 failures = st.builds(NvmlFailure, codes, words, words)
@@ -51,9 +53,10 @@ answers = st.one_of(
         ),
     ),
     st.tuples(st.just(Ask.LIST), st.builds(Listed, times, lists, some_pids) | failures),
+    st.tuples(st.just(Ask.PEAKS), st.builds(Accounted, st.booleans(), lists) | failures),
     st.tuples(
         st.just(Ask.WORK),
-        st.builds(CardWork, times, times, times, st.none() | some_pids, st.booleans()) | failures,
+        st.builds(CardWork, times, times, times, st.none() | workers, st.booleans()) | failures,
     ),
 )
 

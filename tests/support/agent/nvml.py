@@ -11,6 +11,7 @@ from agent.model.sample import CardMemory, CardWork, GpuProcess, merged
 from agent.nvml.child import EndedError
 from agent.nvml.faults import Code
 from agent.nvml.protocol import (
+    Accounted,
     Answer,
     Ask,
     Counted,
@@ -115,10 +116,12 @@ class Script:
 
     def answer(self, question: Question) -> Answer | str:
         """
-        Return what was scripted; nothing was done on a card of which no script tells.
+        Return what was scripted; on a card of which no script tells nothing was done, and nothing
+        is accounted.
         """
         idle = CardWork(self.clock.now, self.clock.now, 0.0, {})
-        return self.answers.get(question, idle if question.ask is Ask.WORK else HANG)
+        silent: dict[Ask, Answer] = {Ask.WORK: idle, Ask.PEAKS: Accounted(on=False)}
+        return self.answers.get(question, silent.get(question.ask, HANG))
 
     def asked_since(self, action: Callable[[], object]) -> list[Question]:
         """

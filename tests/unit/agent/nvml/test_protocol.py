@@ -6,6 +6,7 @@ import pytest
 
 from agent.model.sample import CardWork, GpuProcess
 from agent.nvml.protocol import (
+    Accounted,
     Answer,
     AnswerLine,
     Ask,
@@ -33,6 +34,8 @@ ANSWERS: list[tuple[Ask, Answer]] = [
     (Ask.LIST, listed(1.5, GpuProcess(1, None), mps=(GpuProcess(2, 3), GpuProcess(1, 4)))),
     (Ask.WORK, CardWork(1.5, 6.5, 40.0, {7: 0.25, 9: 1.0})),
     (Ask.WORK, CardWork(1.5, 1.5, 0.0, None, garbled=True)),
+    (Ask.PEAKS, Accounted(on=False)),
+    (Ask.PEAKS, Accounted(on=True, peaks=(GpuProcess(7, 2**33), GpuProcess(9, 1)))),
     (Ask.LIST, NvmlFailure(None, "list", "entries of no known layout")),
     (Ask.LIST, NvmlFailure(-1, "nvmlOdd")),
 ]
@@ -99,6 +102,9 @@ def test_what_is_no_question_is_refused(line: str) -> None:
         (Ask.LIST, [1.0, [], [1], ["1"]]),
         (Ask.WORK, [1.0, 2.0, 3.0, ["1"], False]),
         (Ask.WORK, [1.0, 2.0, 3.0, 7, False]),
+        (Ask.PEAKS, [1, [], []]),
+        (Ask.PEAKS, [True, [1], []]),
+        (Ask.PEAKS, [True, [1], [1.5]]),
     ],
 )
 def test_nonsense_is_no_answer(ask: Ask, content: object) -> None:

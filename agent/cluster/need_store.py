@@ -142,8 +142,8 @@ class NeedStore:
         if self._version:
             path = core("namespaces", namespace, "configmaps", need_configmap(node))
             return client.put(path, body, timeout_seconds=self._seconds())
-        path = core("namespaces", namespace, "configmaps")
-        return client.post(path, body, timeout_seconds=self._seconds())
+        beside = core("namespaces", namespace, "configmaps")
+        return client.post(beside, body, timeout_seconds=self._seconds())
 
     @property
     def _nothing(self) -> StoredNeed:

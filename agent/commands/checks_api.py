@@ -14,6 +14,7 @@ from agent.model.state import Identity
 from gpufence import names
 from gpufence.findings import look, ok, wrong
 from gpufence.mode import Mode, highest_mode
+from gpufence.need import need_configmap
 from kube import ForbiddenError, KubeError, NotFoundError, PatchType, core
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def check_api(client: Client, settings: ClusterSettings) -> Iterator[Finding]:
         return
     yield ok("API server", f"{version.get('gitVersion')}")
     yield _kill_switch(client, settings)
+    yield _need(client, settings)
     yield _may(
         "namespaces",
         lambda: client.get(core("namespaces"), {"limit": 1}),
@@ -132,6 +134,13 @@ def _kill_switch(client: Client, settings: ClusterSettings) -> Finding:
         f"{where} allows {highest} at most: nobody is evicted",
         f"set its key {names.POLICY_MAX_MODE} to {Mode.EVICT} when the time has come",
     )
+
+
+def _need(client: Client, settings: ClusterSettings) -> Finding:
+    name = need_configmap(settings.node)
+    path = core("namespaces", settings.system_namespace, "configmaps", name)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    return _may("needs of models", lambda: client.put(path, body, _DRY), "can be stored")
 
 
 def _identity(identity: Identity) -> Finding:

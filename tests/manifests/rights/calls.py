@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.support.sources import ROOT, shown, tree_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-VERBS = {"post": "create", "patch": "patch", "delete": "delete"}
+VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete"}
 READERS = frozenset({"get", "list", "listed", "page", "text"})
 FORWARDERS = {"webhook/cluster.py": "_get"}
 """Functions that make a path of their own arguments and read it; of such a file, the one name."""

@@ -28,6 +28,7 @@ NAMESPACE: Final = f"{NAMESPACES}/team-a"
 POD: Final = f"{NAMESPACE}/pods/train-1"
 LOOK: Final = f"GET {NAMESPACE}/pods"
 POLICIES: Final = f"{NAMESPACES}/{names.SYSTEM_NAMESPACE}/configmaps"
+NEED: Final = f"{POLICIES}/{names.NEED_PREFIX}{NODE}"
 POLICY: Final = f"GET {POLICIES}/{names.POLICY_CONFIGMAP}"
 CARDS: Final = node_cards(card(0))
 QUICK: Final = Backoff(first_seconds=0.01, limit_seconds=0.02)
@@ -88,6 +89,7 @@ def script(server: ApiServer) -> None:
     server.on(f"GET {POD}", refusal(403))
     server.on(f"GET {NAMESPACE}", reply(namespace()))
     server.on(POLICY, reply(policy()))
+    server.on(f"GET {NEED}", refusal(404))
     server.on(f"PATCH {NODES}/{NODE}", reply(telling_node()))
 
 

@@ -92,15 +92,18 @@ def test_refused_as_itself(site: ClusterSite, account: Client, wish: str) -> Non
         REFUSED[wish](account, site.node, site.system)
 
 
-def test_words_are_all_it_reads_itself(site: ClusterSite, account: Client) -> None:
+def test_words_are_all_it_reads_itself(site: ClusterSite, account: Client, namespace: str) -> None:
     """
-    As itself an agent reads the kill switch but no other ConfigMap, and evicts nobody.
+    As itself an agent reads ConfigMaps beside it and no others, lists no more than the kill switch,
+    and evicts nobody.
     """
     maps = core("namespaces", site.system, "configmaps")
 
     assert account.get(f"{maps}/{names.POLICY_CONFIGMAP}")
     with pytest.raises(ForbiddenError):
-        account.get(f"{maps}/other")
+        account.list(maps)
+    with pytest.raises(ForbiddenError):
+        account.get(core("namespaces", namespace, "configmaps", "kube-root-ca.crt"))
     with pytest.raises(ForbiddenError):
         account.list(core("pods"), {"fieldSelector": f"spec.nodeName={site.node}"})
 

@@ -2,8 +2,8 @@
 What a container's last words, its termination message, say of the memory of its card.
 
 The kubelet takes them of a file or, where the pod asks for that, of the last lines of its log.
-Only what frameworks say of a GPU counts: a Java heap, a Ray worker's host memory and a gRPC quota
-have errors of the same names.
+Only what frameworks say of a GPU counts: a Java heap, a host's memory and a quota of gRPC have errors
+of the same names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _OUT_OF_MEMORY = re.compile(
     r"|CUDA failed with error out of memory"  # CTranslate2
     r"|(?<!java\.lang\.)(?<!ray\.exceptions\.)OutOfMemoryError"  # PyTorch, CuPy
     r"|RESOURCE_EXHAUSTED: (?:Out of memory|OOM|[Ff]ailed to allocate)"  # JAX, TensorFlow
-    r"|OOM when allocating tensor"  # TensorFlow
+    r"|OOM when allocating [^\n]{0,1000}device:GPU"  # TensorFlow; on its CPUs it says the same
+    r"|Allocator \(GPU_\d+_bfc\) ran out of memory"
     r"|Out of memory error on GPU"  # PaddlePaddle
     r"|Out of GPU memory"  # CUDA.jl
 )

@@ -5,8 +5,12 @@ What messages of ended containers say of GPU memory.
 import pytest
 
 from gpufence.last_words import MOST_CHARACTERS, out_of_memory
+from gpufence.quantity import GIB
+from simulator.workload.frameworks import FRAMEWORKS
+from simulator.workload.frameworks.budget import Device, Shortage
 
 TORCH = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 52.00 MiB. GPU 0 has a total"
+TF = " with shape[1,2] and type float on /job:localhost/replica:0/task:0/device:"
 JAX = "jaxlib.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes."
 
 
@@ -19,7 +23,9 @@ JAX = "jaxlib.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to
         ("cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8 bytes", "OutOfMemoryError"),
         (JAX, "RESOURCE_EXHAUSTED: Out of memory"),
         ("RESOURCE_EXHAUSTED: failed to allocate memory", "RESOURCE_EXHAUSTED: failed to allocate"),
-        ("OOM when allocating tensor with shape[1,2]", "OOM when allocating tensor"),
+        (f"OOM when allocating tensor{TF}GPU:0 by", f"OOM when allocating tensor{TF}GPU"),
+        (f"OOM when allocating tensor{TF}CPU:0 by allocator cpu", ""),
+        ("W Allocator (GPU_0_bfc) ran out of memory", "Allocator (GPU_0_bfc) ran out of memory"),
         ("CUDA_ERROR_OUT_OF_MEMORY: out of memory", "CUDA_ERROR_OUT_OF_MEMORY"),
         ("CUDA error at: x.hpp: cudaErrorMemoryAllocation out", "cudaErrorMemoryAllocation"),
         ("device 0: cudaMalloc failed: out of memory", "cudaMalloc failed: out of memory"),
@@ -46,3 +52,14 @@ def test_only_the_end_is_read() -> None:
     """
     assert "CUDA out of memory" == out_of_memory("x" * 2**20 + "CUDA out of memory")
     assert "" == out_of_memory("CUDA out of memory" + "x" * MOST_CHARACTERS)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("limit", [None, 2 * GIB])
+def test_what_each_framework_says_is_known(framework: str, limit: int | None) -> None:
+    """
+    The words of every simulated framework are known, whether its cap or the card was too small.
+    """
+    shortage = Shortage(Device(0, 15 * GIB, GIB, (7, 5)), 2 * GIB, GIB, GIB, limit)
+
+    assert out_of_memory(FRAMEWORKS[framework].complain(shortage))

@@ -148,7 +148,8 @@ def test_the_card_is_the_one_it_was_seen_on_or_given() -> None:
     other = card(1, model="A10", memory_bytes=24 * GIB)
     item = pod(limits={CARDS[0].uuid: PodLimit(GIB), other.uuid: PodLimit(2 * GIB)})
     found = []
-    for seen, given in (({"a": GIB}, other), ({}, other), ({}, None)):
+    held: tuple[dict[str, int | None], ...] = ({"a": GIB}, {}, {})
+    for seen, given in zip(held, (other, other, None), strict=True):
         uuids = frozenset({given.uuid} if given else ())
         book = Book()
         before = book.look(seen, item)

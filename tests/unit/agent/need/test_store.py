@@ -179,7 +179,7 @@ def test_no_more_is_stored_than_is_kept() -> None:
 
 def object_of(**data: object) -> dict[str, object]:
     whole: Any = configmap(need(NeedDay(TODAY, GIB)), NOW, "")
-    return whole | {"data": whole["data"] | data}
+    return {**whole, "data": whole["data"] | data}
 
 
 def test_what_was_stored_reads_back() -> None:

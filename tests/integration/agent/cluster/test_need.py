@@ -1,0 +1,264 @@
+"""
+The ConfigMap of a node's needs on a real API server: written, found again, and nobody else's.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from agent.cluster import AgentCluster
+from agent.need import configmap
+from gpufence import names
+from gpufence.need import (
+    NeedDay,
+    NeedKey,
+    NodeNeed,
+    OwnerNeed,
+    need_configmap,
+    write_need,
+)
+from gpufence.need.codec import MOST_DAYS, MOST_OWNERS
+from gpufence.quantity import GIB
+from kube import Client, ForbiddenError, JsonObject, PatchType, core, group
+from tests.integration.agent.cluster.site import ClusterSite, wait_for
+from tests.support.manifests import BASE
+from tests.support.observing import eventually
+
+NOW = "2026-11-19T05:06:07Z"
+MIB = 2**20
+KINDS = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+LONG_NAME = "n" + "a" * 251 + "z"  # as long as a name may be
+
+
+def need(node: str, *names_of: str) -> NodeNeed:
+    day = NeedDay("2026-11-18", GIB)
+    keys = (NeedKey("team-a", "Deployment", name, "main", "Tesla T4") for name in names_of)
+    return NodeNeed(node, tuple(OwnerNeed(key, (day,)) for key in keys))
+
+
+def maps(site: ClusterSite, *name: str) -> str:
+    return core("namespaces", site.system, "configmaps", *name)
+
+
+def owners(agent: AgentCluster) -> list[str]:
+    found = wait_for(agent.stored_need, agent)
+    return [owner.key.name for owner in found.need.owners]
+
+
+@pytest.fixture(scope="module")
+def guarded(site: ClusterSite) -> Iterator[ClusterSite]:
+    """
+    The site with the policy as shipped, about its own namespace.
+    """
+    text = (BASE / "agent" / "policies.yaml").read_text(encoding="utf-8")
+    items = list(yaml.safe_load_all(text.replace(names.SYSTEM_NAMESPACE, site.system)))
+    site.apply(*items)
+    forbidden = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}
+    with site.client() as client:
+        # The API server takes up a new policy within a second or so.
+        assert eventually(lambda: is_denied(lambda: client.post(maps(site), forbidden, DRY)))
+    yield site
+    for item in items:
+        path = group("admissionregistration.k8s.io/v1", KINDS[item["kind"]])
+        site.admin.delete(f"{path}/{item['metadata']['name']}")
+
+
+DRY = {"dryRun": "All"}
+
+
+def is_denied(ask: Callable[[], object]) -> bool:
+    try:
+        ask()
+    except ForbiddenError as error:
+        return "may not write ConfigMap" in error.failure.message
+    return False
+
+
+def forged(node: str, version: str = "") -> JsonObject:
+    return configmap(need(node, "forged"), NOW, version)
+
+
+def test_what_one_agent_stores_the_next_one_finds(guarded: ClusterSite) -> None:
+    """
+    An agent makes the ConfigMap of its node, replaces it, and the next one begins with it.
+    """
+    with guarded.cluster() as agent:
+        first = owners(agent)
+        agent.store_need(need(guarded.node, "a"))
+        path = maps(guarded, need_configmap(guarded.node))
+        wait_for(lambda: guarded.exists(path) or None, agent)
+        agent.store_need(need(guarded.node, "a", "b"))  # written at the end at the latest
+    made = guarded.admin.get(path)
+    with guarded.cluster() as agent:
+        second = owners(agent)
+    guarded.admin.delete(path)
+
+    assert ([], ["a", "b"]) == (first, second)
+    assert names.NEED_LABEL == made["metadata"]["labels"]["app.kubernetes.io/name"]
+
+
+WISHES: dict[str, Callable[[Client, ClusterSite, str], object]] = {
+    "make another node's": lambda client, site, _: client.post(
+        maps(site), forged(f"other-{uuid4().hex[:8]}")
+    ),
+    "replace another node's": lambda client, site, other: client.put(
+        maps(site, need_configmap(other)), forged(other)
+    ),
+    "turn the kill switch": lambda client, site, _: client.put(
+        maps(site, names.POLICY_CONFIGMAP),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": names.POLICY_CONFIGMAP},
+            "data": {names.POLICY_MAX_MODE: "observe"},
+        },
+    ),
+    "have one named for it": lambda client, site, _: client.post(
+        maps(site), {"metadata": {"generateName": f"{names.NEED_PREFIX}{site.node}"}}
+    ),
+    "make one that begins alike": lambda client, site, _: client.post(
+        maps(site), forged(f"{site.node}-2")
+    ),
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_an_agent_writes_no_other_configmap(guarded: ClusterSite, wish: str) -> None:
+    """
+    With the token of one node's agent nobody writes another node's need, nor the kill switch.
+    """
+    other = f"node-{uuid4().hex[:8]}"
+    guarded.admin.post(maps(guarded), configmap(need(other, "true"), NOW, ""))
+    with guarded.client() as account:
+        denied = is_denied(lambda: WISHES[wish](account, guarded, other))
+    kept = guarded.admin.get(maps(guarded, need_configmap(other)))
+
+    assert denied
+    assert "forged" not in kept["data"][names.NEED_KEY]
+
+
+def test_a_patch_is_no_way_round(guarded: ClusterSite) -> None:
+    """
+    An agent has no right to patch, delete or list any ConfigMap.
+    """
+    path = maps(guarded, need_configmap(guarded.node))
+    with guarded.client() as account:
+        for ask in (
+            lambda: account.patch(path, {"data": {}}, PatchType.MERGE),
+            lambda: account.delete(path),
+            lambda: account.list(maps(guarded)),
+        ):
+            with pytest.raises(ForbiddenError):
+                ask()
+
+
+def test_a_node_with_the_longest_name_has_its_own(guarded: ClusterSite) -> None:
+    """
+    A name that is too long for a ConfigMap's ends in a hash, by which the policy knows its node.
+    """
+    guarded.add_node(LONG_NAME)
+    with guarded.client(LONG_NAME) as account:
+        made = account.post(maps(guarded), configmap(need(LONG_NAME, "a"), NOW, ""))
+        denied = is_denied(lambda: account.post(maps(guarded), forged(guarded.node)))
+    guarded.admin.delete(core("nodes", LONG_NAME))
+
+    assert 253 == len(made["metadata"]["name"])
+    assert denied
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {names.NEED_KEY: "{" * 5000, names.NEED_WRITTEN: NOW},
+        {names.NEED_KEY: '{"v":99}', names.NEED_WRITTEN: NOW},
+        {names.NEED_KEY: write_need(need("another", "forged")), names.NEED_WRITTEN: NOW},
+        {names.NEED_KEY: "x" * 1_000_000, "more": "y" * 40_000},
+    ],
+    ids=["empty", "damaged", "newer", "another node's", "huge"],
+)
+def test_what_somebody_left_there_is_replaced(guarded: ClusterSite, data: dict[str, str]) -> None:
+    """
+    Whatever stands under the name, an agent begins with nothing and writes its own in its place.
+    """
+    name = need_configmap(guarded.node)
+    path = maps(guarded, name)
+    guarded.admin.post(maps(guarded), {"metadata": {"name": name}, "data": data})
+    with guarded.cluster() as agent:
+        first = owners(agent)
+        agent.store_need(need(guarded.node, "mine"))
+    found: Any = guarded.admin.get(path)["data"]
+    guarded.admin.delete(path)
+
+    assert [] == first
+    assert {names.NEED_KEY, names.NEED_WRITTEN} == found.keys()
+    assert write_need(need(guarded.node, "mine")) == found[names.NEED_KEY]
+
+
+def test_two_agents_of_a_node_lose_nothing(guarded: ClusterSite) -> None:
+    """
+    Where the agent before has not ended yet, each finds what the other has written.
+    """
+    path = maps(guarded, need_configmap(guarded.node))
+
+    def stored() -> str:
+        return str(guarded.admin.get(path)["data"]) if guarded.exists(path) else ""
+
+    with guarded.cluster() as one, guarded.cluster() as other:
+        owners(one), owners(other)
+        one.store_need(need(guarded.node, "from-one"))
+        wait_for(lambda: "from-one" in stored() or None, one)
+        other.store_need(need(guarded.node, "from-other"))
+        wait_for(lambda: "from-other" in stored() or None, other)
+        both = stored()
+        known = owners(other)
+    guarded.admin.delete(path)
+
+    assert "from-one" in both
+    assert ["from-one"] == known
+
+
+def test_as_much_as_is_ever_kept_is_taken(guarded: ClusterSite) -> None:
+    """
+    512 owners with long names, on fourteen days on which all happened that can, make an object that
+    the API server takes.
+    """
+    days = tuple(
+        NeedDay(
+            day=f"2026-11-{number:02}",
+            peak_bytes=79_999 * MIB,
+            pods=123,
+            processes=12,
+            held_seconds=86_399.0,
+            capped=True,
+            told_bytes=69_999 * MIB,
+            limit_bytes=79_999 * MIB,
+            evicted_bytes=80_001 * MIB,
+            evicted_limit_bytes=79_999 * MIB,
+            evictions=12,
+            out_of_memory_limit_bytes=79_999 * MIB,
+            driver_peak=True,
+            process_bytes=79_999 * MIB,
+            started=123,
+            shares=12,
+        )
+        for number in range(1, MOST_DAYS + 1)
+    )
+    crowd = tuple(
+        OwnerNeed(NeedKey("n" * 63, "Deployment", f"{n:0200}", "c" * 63, "NVIDIA H100"), days)
+        for n in range(MOST_OWNERS)
+    )
+    path = maps(guarded, need_configmap(guarded.node))
+    with guarded.cluster() as agent:
+        owners(agent)
+        agent.store_need(NodeNeed(guarded.node, crowd))
+    made = guarded.admin.get(path)
+    guarded.admin.delete(path)
+
+    assert 2**20 > len(made["data"][names.NEED_KEY]) > 2**19

@@ -2,8 +2,8 @@
 What a container's last words, its termination message, say of the memory of its card.
 
 The kubelet takes them of a file or, where the pod asks for that, of the last lines of its log.
-Only what frameworks say of a GPU counts: a Java heap, a host's memory and a quota of gRPC have errors
-of the same names.
+Only what frameworks say of a GPU counts: a Java heap, a host's memory and a quota of gRPC have
+errors of the same names.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from tests.support.builders import pod as raw_pod
 from tests.support.vectors import Vector, vectors
 
 UUID = CARDS[0].uuid
-MADE = "2026-11-18T01:02:03Z"
 
 
 def ground(**more: Any) -> PodContext:
@@ -375,35 +374,3 @@ def test_an_annotation_claims_too() -> None:
 
     assert not read(plain).claims
     assert read(asking | {"status": {"phase": "Running"}}).claims
-
-
-def ended(day: str, message: str) -> dict[str, Any]:
-    return {"terminated": {"message": message, "finishedAt": f"{day}T01:02:03Z"}}
-
-
-@pytest.mark.parametrize("key", ["containerStatuses", "initContainerStatuses"])
-def test_whose_card_was_too_small(key: str) -> None:
-    """
-    A container that ended for want of its card's memory has the day of it, the latest one; what
-    else containers end with is nothing.
-    """
-    full = "RuntimeError: CUDA out of memory."
-    statuses = [
-        {"name": "a", "lastState": ended("2026-11-18", full), "state": {"running": {}}},
-        {"name": "b", "lastState": ended("2026-11-18", full), "state": ended("2026-11-19", full)},
-        {"name": "c", "lastState": ended("2026-11-18", "Error"), "state": {"waiting": {}}},
-        {"name": "d"},
-    ]
-
-    assert {"a": "2026-11-18", "b": "2026-11-19"} == (
-        read(changed("status", **{key: statuses})).out_of_memory
-    )
-
-
-def test_how_many_share_a_part_and_since_when() -> None:
-    """
-    The pod's own word says how many processes share a part, the API server when it was made.
-    """
-    raw = changed("metadata", annotations={names.PROCESSES_PER_CARD: "3"}, creationTimestamp=MADE)
-
-    assert (3, MADE) == (read(raw).shares, read(raw).created)

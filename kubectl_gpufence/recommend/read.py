@@ -62,9 +62,9 @@ def read_needs(reader: ClusterReader, namespace: str) -> Needs:
     if profiles:
         every = (item for profile in profiles for item in profile.containers)
         return Needs(FROM_PROFILES, tuple(chosen(every, namespace)), why_not)
-    remembered, silent = _remembered(reader)
-    if remembered:
-        items = tuple(chosen(summaries(remembered), namespace))
+    nodes, silent = remembered(reader)
+    if nodes:
+        items = tuple(chosen(summaries(nodes), namespace))
         return Needs(FROM_AGENTS, items, (*why_not, *silent))
     scene = reader.scene_of_nodes("")
     items = tuple(_reported(line) for line in owner_lines(scene, namespace))
@@ -101,7 +101,7 @@ def _profiles(reader: ClusterReader, namespace: str) -> tuple[list[MemoryProfile
     return profiles, tuple(notes)
 
 
-def _remembered(reader: ClusterReader) -> tuple[list[NodeNeed], tuple[str, ...]]:
+def remembered(reader: ClusterReader) -> tuple[list[NodeNeed], tuple[str, ...]]:
     """
     Ask all agents what they remember; who does not answer is named, by node.
     """

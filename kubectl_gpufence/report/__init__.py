@@ -29,6 +29,10 @@ CAUTION: Final = (
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    if call.output == "html":
+        from kubectl_gpufence.report.html import show  # noqa: PLC0415 - it reads what reports say, too
+
+        return show(call, reader, output)
     scene = reader.scene_of_nodes("")
     lines = owner_lines(scene, call.namespace)
     first, last = since(scene)

@@ -169,3 +169,18 @@ def test_tables_show_what_json_does(remembering: PluginSite) -> None:
     assert ["CARD", "MEMORY", "CARDS", "HELD", "NEEDED", "PODS", "BY", "TARGET", "SUM"] == (
         packed[0].split()
     )
+
+
+def test_the_report_is_a_page_for_a_browser(remembering: PluginSite) -> None:
+    """
+    It has a picture of each model's days, and is there without any days as well.
+    """
+    done = remembering.run("report", "-A", "-o", "html")
+
+    assert 0 == done.returncode, done.stderr
+    assert done.stdout.startswith("<!DOCTYPE html>")
+    assert 1 == done.stdout.count("<svg")
+    remembering.standin.on(f"GET {PAGE}", reply(b"no such page", status=404))
+    bare = remembering.run("report", "-n", remembering.team, "-o", "html").stdout
+    assert 0 == bare.count("<svg")
+    assert "figures since the agents started" in bare

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpufence.need import merged
 from gpufence.need.target import MARGIN_PERCENT
 from kubectl_gpufence.report.owners import (
     owner_json,
@@ -14,6 +15,7 @@ from kubectl_gpufence.report.owners import (
     owners_table,
     since,
 )
+from kubectl_gpufence.report.page import ModelDays, page
 
 if TYPE_CHECKING:
     import argparse
@@ -30,9 +32,7 @@ CAUTION: Final = (
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     if call.output == "html":
-        from kubectl_gpufence.report.html import show  # noqa: PLC0415 - it reads what reports say, too
-
-        return show(call, reader, output)
+        return _show_page(call, reader, output)
     scene = reader.scene_of_nodes("")
     lines = owner_lines(scene, call.namespace)
     first, last = since(scene)
@@ -54,6 +54,22 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
         output.notes([f"no agent has seen a pod with GPU memory {where}"])
     output.notes(scene.notes)
+    return 0
+
+
+def _show_page(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    """
+    Write what each model needs and took from day to day as a page; notes are in it, and aside.
+    """
+    from kubectl_gpufence.recommend import read  # noqa: PLC0415 - it reads this package's lines
+
+    needs = read.read_needs(reader, call.namespace)
+    nodes = () if needs.source == read.FROM_REPORT else read.remembered(reader)[0]
+    days = {owner.key: owner.days for owner in merged(nodes)}
+    models = [ModelDays(item, days.get(item.key, ())) for item in needs.items]
+    where = f"namespace {call.namespace}" if call.namespace else "all namespaces"
+    output.lines(page(models, where, needs.notes))
+    output.notes(needs.notes)
     return 0
 
 

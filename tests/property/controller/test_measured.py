@@ -1,0 +1,77 @@
+"""
+A worker that is busy is never released, whatever happens to those who watch it.
+"""
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.rules import ReleaseRules
+from gpufence.idle import IdleWords
+from tests.support.release_site import Fault, MeasuredNode, Site, Work, Worker, busy
+
+HASTY = ReleaseRules(
+    least_seconds=1, notice_seconds=20, warm_up_seconds=30, peace_seconds=30, suspend_pods=100
+)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """
+    What each owner does for some looks, what goes wrong on each node, and whether somebody waits.
+    """
+
+    looks: int
+    doing: tuple[Work, Work, Work]
+    faults: tuple[Fault, Fault]
+    job: bool
+    crash: bool
+
+
+mostly_rest = st.sampled_from([Work.REST] * 6 + list(Work))
+mostly_well = st.sampled_from([Fault.NONE] * 8 + list(Fault))
+stretches = st.builds(
+    Stretch,
+    st.integers(1, 30),
+    st.tuples(mostly_rest, mostly_rest, mostly_rest),
+    st.tuples(mostly_well, mostly_well),
+    st.booleans(),
+    st.sampled_from([False] * 6 + [True]),
+)
+
+
+def played(history: list[Stretch]) -> Site:
+    """
+    Play a history on two nodes with three owners of two pods each, and a job that may wait.
+    """
+    doing = dict.fromkeys("abc", Work.REST)
+
+    def worker(name: str, after: float) -> Worker:
+        return Worker(name, 2, lambda _: doing[name], IdleWords(after, 60.0))
+
+    job = Worker("job", 0, lambda _: Work.KERNELS, slots=4)
+    nodes = [MeasuredNode("node-1", 4), MeasuredNode("node-2", 4)]
+    site = Site(nodes, [worker("a", 90.0), worker("b", 120.0), worker("c", 300.0), job], HASTY)
+    for stretch in history:
+        doing.update(zip("abc", stretch.doing, strict=True))
+        faults = dict(zip(("node-1", "node-2"), stretch.faults, strict=True))
+        site.api.scale_by_hand(job.key, int(stretch.job))
+        for name in "abc":
+            if doing[name] is not Work.REST:
+                site.api.scale_by_hand(worker(name, 0.0).key, 2)
+        if stretch.crash:
+            site.leader.forget()
+        for _ in range(stretch.looks):
+            site.look(faults)
+            site.decide()
+    return site
+
+
+@settings(max_examples=60)
+@given(st.lists(stretches, min_size=3, max_size=10))
+def test_who_is_busy_is_never_released(history: list[Stretch]) -> None:
+    """
+    All pods of a released owner have truly done nothing for its time.
+    """
+    assert [] == busy(played(history).released)

@@ -1,0 +1,361 @@
+"""
+A cluster in accelerated time: real agents' and controller's decisions about pods that truly work,
+rest, load and compute, on cards that are watched with all that can go wrong.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import NamedTuple
+
+from agent.activity import NOTHING_SAID, Said, conditions
+from agent.model.pod import pods_on_node
+from controller.model import (
+    Act,
+    ClusterState,
+    NodeRoom,
+    OwnerKey,
+    OwnerState,
+    PodState,
+    Step,
+    Way,
+)
+from controller.rules import ReleaseRules
+from gpufence import names
+from gpufence.idle import IdleRung, IdleWords
+from gpufence.quantity import GIB, MIB
+from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
+from tests.support.agent.builders import occupant
+from tests.support.agent.watching import POLICY, Watched
+from tests.support.release import NOW, WORDS, node_room, owner_key, pod_state
+from tests.support.release_api import Api, Leader, Stored
+
+LOOK_SECONDS = POLICY.interval_seconds
+ENDING_SECONDS = 10.0
+READY_SECONDS = 10.0
+STRANGER = 9
+
+
+class Work(Enum):
+    """
+    What a pod truly does between two looks.
+    """
+
+    REST = auto()
+    KERNELS = auto()
+    LOADING = auto()
+    COMPUTING = auto()
+    CHILD = auto()  # a new process of it works, and stays
+
+
+class Fault(Enum):
+    """
+    What happens to those who watch a card.
+    """
+
+    NONE = auto()
+    HOLE = auto()
+    NO_ANSWER = auto()
+    UNLISTED = auto()
+    SLOW_LIST = auto()
+    ZOMBIES = auto()
+    MPS = auto()
+    RESTART = auto()
+    SILENT = auto()  # the driver tells of no process, while the card is busy
+
+
+LOSES = frozenset({Fault.HOLE, Fault.RESTART, Fault.ZOMBIES, Fault.SILENT})
+
+
+@dataclass
+class Body:
+    """
+    A pod as it truly is; `active_at` is the end of the last thing it did.
+    """
+
+    name: str
+    owner: OwnerKey
+    made_at: float
+    node: str = ""
+    waiting_since: float | None = None
+    ready_at: float | None = None
+    ending_at: float | None = None
+    active_at: float = 0.0
+    idle: str = ""
+    idle_at: float | None = None
+
+
+class MeasuredNode:
+    """
+    A node whose one card several pods share, and the agent that watches it.
+    """
+
+    def __init__(self, name: str, slots: int) -> None:
+        self.room: NodeRoom = node_room(name, offered={names.NVIDIA_GPU: slots}, cards=1)
+        self.slots = slots
+        self.card = Watched()
+        self.bodies: dict[str, Body] = {}
+        self.pids: dict[str, list[int]] = {}
+        self.fault_at = 0.0
+        self._said: Mapping[str, Said] = NOTHING_SAID
+        self._last_pid = 100
+        self._silent_for = 0.0
+        self.card.living[STRANGER] = occupant(STRANGER, None, None)
+        self.card.holds[STRANGER] = MIB
+
+    def start(self, body: Body) -> None:
+        self._last_pid += 1
+        self.bodies[body.name] = body
+        self.pids[body.name] = [self._last_pid]
+        self.card.add(body.name, self._last_pid)
+
+    def stop(self, name: str) -> None:
+        for pid in self.pids.pop(name):
+            self.card.living.pop(pid, None)
+            self.card.holds.pop(pid, None)
+        del self.bodies[name], self.card.pods[name]
+        self.card.index = pods_on_node(self.card.pods.values())
+
+    def look(self, doing: Mapping[str, Work], fault: Fault, now: float) -> None:
+        """
+        Let pods do what they do until now, and have the agent look.
+        """
+        if fault is not Fault.NONE:
+            self.fault_at = now
+        workers = {pid for name, work in doing.items() for pid in self._do(name, work)}
+        self._silent_for = self._silent_for + LOOK_SECONDS if fault is Fault.SILENT else 0.0
+        unseen = 0.0 < self._silent_for <= POLICY.hidden_seconds
+        for name, work in doing.items():
+            if work is not Work.REST and not (unseen and work is Work.KERNELS):
+                self.bodies[name].active_at = now
+        self._watch(fault, workers)
+        self._tell(now)
+
+    def _do(self, name: str, work: Work) -> list[int]:
+        first = self.pids[name][0]
+        if work is Work.LOADING:
+            held = self.card.holds[first] or 0
+            self.card.holds[first] = held + (64 * MIB if held < 2 * GIB else -64 * MIB)
+        elif work is Work.COMPUTING:
+            self.card.cpu[first] = self.card.cpu.get(first, 0.0) + 1.5
+        elif work is Work.CHILD:
+            self._last_pid += 1
+            self.card.start(name, self._last_pid)
+            self.card.holds[self._last_pid] = MIB
+            self.pids[name].append(self._last_pid)
+            return [self._last_pid]
+        return [first] if work is Work.KERNELS else []
+
+    def _watch(self, fault: Fault, workers: set[int]) -> None:
+        card = self.card
+        if fault is Fault.RESTART:
+            card.restart_agent()
+            self._said = NOTHING_SAID
+        card.answers = fault is not Fault.NO_ANSWER
+        card.listed = fault is not Fault.UNLISTED
+        card.slow = fault is Fault.SLOW_LIST
+        card.mps = {STRANGER} if fault is Fault.MPS else set()
+        percent = 80.0 if workers else 0.0
+        if fault is Fault.MPS:
+            workers = {STRANGER} if workers else set()
+        card.pass_(
+            set() if fault in LOSES else workers,
+            percent=percent,
+            garbled=fault is Fault.ZOMBIES,
+            hole=fault is Fault.HOLE,
+        )
+
+    def _tell(self, now: float) -> None:
+        """
+        Write the conditions that the agent writes, as the API server shows them from then on.
+        """
+        card = self.card
+        changes, self._said = conditions(card.index, card.memory, self._said, POLICY, card.now)
+        for change in changes:
+            body = self.bodies[change.name]
+            if body.idle != change.status:
+                body.idle, body.idle_at = str(change.status), now
+            said = replace(card.pods[change.name], idle_said=str(change.status))
+            card.pods[change.name] = said
+        if changes:
+            card.index = pods_on_node(card.pods.values())
+
+    def snapshot(self) -> Snapshot | None:
+        """
+        Answer as the agent does; nobody answers while it starts anew.
+        """
+        rows = []
+        for name, pod in self.card.pods.items():
+            track = self.card.memory.pods.get(pod.uid)
+            if track is not None:
+                idle = track.idle_seconds(self.card.now)
+                activity = PodActivityRow(str(track.activity), idle, str(track.evidence), track.why)
+                rows.append(PodRow(pod.uid, pod.namespace, name, activity=activity))
+        at = "2027-01-15T08:00:00Z"
+        node = self.room.node.name
+        return Snapshot(node, "1", at, at, fresh=True, stale_seconds=0.0, pods=tuple(rows))
+
+
+@dataclass
+class Worker:
+    """
+    An owner, and what each of its pods does until a moment; a job has none who would release it.
+    """
+
+    name: str
+    replicas: int
+    doing: Callable[[float], Work]
+    words: IdleWords = WORDS
+    rung: IdleRung | None = IdleRung.RELEASE
+    slots: int = 1
+
+    @property
+    def key(self) -> OwnerKey:
+        return owner_key(self.name)
+
+
+class Released(NamedTuple):
+    """
+    A release, and for how long all pods had truly done nothing.
+    """
+
+    at: float
+    act: Act
+    idle_seconds: float
+
+
+@dataclass
+class Site:
+    """
+    Nodes, owners and a leader; time goes from look to look.
+    """
+
+    nodes: list[MeasuredNode]
+    workers: list[Worker]
+    rules: ReleaseRules = field(default_factory=ReleaseRules)
+    now: float = NOW
+    fresh: bool = True
+
+    def __post_init__(self) -> None:
+        self.api = Api({each.key: Stored(f"uid-of-{each.name}", 1, 0) for each in self.workers})
+        for each in self.workers:
+            self.api.owners[each.key].replicas = each.replicas
+        self.leader = Leader(self.api, self.rules)
+        self.bodies: list[Body] = []
+        self.released: list[Released] = []
+        self._serial = 0
+        self._by_key = {each.key: each for each in self.workers}
+
+    def look(self, faults: Mapping[str, Fault] | None = None) -> None:
+        """
+        Let everybody work for one look's time; pods come and go.
+        """
+        self.now += LOOK_SECONDS
+        for node in self.nodes:
+            doing = {
+                name: self._by_key[body.owner].doing(self.now)
+                if body.ending_at is None
+                else Work.REST
+                for name, body in node.bodies.items()
+            }
+            fault = (faults or {}).get(node.room.node.name, Fault.NONE)
+            node.look(doing, fault, self.now)
+        self._end()
+        self._make()
+        self._place()
+
+    def decide(self) -> None:
+        """
+        Let the leader make a pass, after which those whom it released are known.
+        """
+        world = self.world()
+        snapshots = {node.room.node.name: node.snapshot() for node in self.nodes}
+        for act in self.leader.act(world, snapshots):
+            if act.step is Step.RELEASE:
+                idle = [self.now - body.active_at for body in self.of(act.key) if body.node]
+                self.released.append(Released(self.now, act, min(idle)))
+
+    def of(self, key: OwnerKey) -> list[Body]:
+        return [body for body in self.bodies if body.owner == key and body.ending_at is None]
+
+    def world(self) -> ClusterState:
+        states = [self._state(body) for body in self.bodies]
+        owners = {}
+        for worker in self.workers:
+            own = tuple(state for state in states if state.owner == worker.key)
+            owners[worker.key] = self.api.seen(self._owner(worker, own))
+        rooms = {node.room.node.name: node.room for node in self.nodes}
+        return ClusterState(self.now, self.fresh, owners, tuple(states), rooms)
+
+    def _owner(self, worker: Worker, pods: tuple[PodState, ...]) -> OwnerState:
+        template = pod_state("more", node="", requests={names.NVIDIA_GPU: worker.slots})
+        return OwnerState(
+            worker.key,
+            "",
+            "",
+            Way.SCALE,
+            pods=pods,
+            words=worker.words,
+            rung=worker.rung,
+            template=template,
+        )
+
+    def _state(self, body: Body) -> PodState:
+        return pod_state(
+            body.name,
+            uid=f"uid-{body.name}",
+            owner=body.owner,
+            node=body.node,
+            requests={names.NVIDIA_GPU: self._by_key[body.owner].slots},
+            terminating=body.ending_at is not None,
+            ready_at=body.ready_at,
+            waiting_since=body.waiting_since,
+            idle=body.idle,
+            idle_at=body.idle_at,
+        )
+
+    def _end(self) -> None:
+        nodes = {node.room.node.name: node for node in self.nodes}
+        for body in list(self.bodies):
+            if body.ending_at is not None and self.now >= body.ending_at:
+                self.bodies.remove(body)
+                if body.node:
+                    nodes[body.node].stop(body.name)
+
+    def _make(self) -> None:
+        for worker in self.workers:
+            wanted = self.api.owners[worker.key].replicas
+            own = self.of(worker.key)
+            for body in own[wanted:]:
+                body.ending_at = self.now + ENDING_SECONDS
+            for _ in range(wanted - len(own)):
+                self._serial += 1
+                self.bodies.append(Body(f"{worker.name}-{self._serial}", worker.key, self.now))
+
+    def _place(self) -> None:
+        for body in self.bodies:
+            if body.node or body.ending_at is not None:
+                continue
+            slots = self._by_key[body.owner].slots
+            node = next((each for each in self.nodes if self._free(each) >= slots), None)
+            if node is None:
+                body.waiting_since = body.waiting_since or self.now
+                continue
+            body.node, body.waiting_since = node.room.node.name, None
+            body.active_at, body.ready_at = self.now, self.now + READY_SECONDS
+            node.start(body)
+
+    def _free(self, node: MeasuredNode) -> int:
+        taken = sum(self._by_key[body.owner].slots for body in node.bodies.values())
+        return node.slots - taken
+
+
+def busy(released: Iterable[Released]) -> list[str]:
+    """
+    Return the releases of owners one of whose pods had truly done something too lately.
+    """
+    return [
+        f"{each.act.key.name} did something {each.idle_seconds:g} s before its release"
+        for each in released
+        if each.idle_seconds < each.act.threshold_seconds
+    ]

@@ -135,7 +135,7 @@ class MeasuredNode:
         first = self.pids[name][0]
         if work is Work.LOADING:
             held = self.card.holds[first] or 0
-            self.card.holds[first] = held + (64 * MIB if held < 2 * GIB else -64 * MIB)
+            self.card.holds[first] = held + (128 * MIB if held < 2 * GIB else -128 * MIB)
         elif work is Work.COMPUTING:
             self.card.cpu[first] = self.card.cpu.get(first, 0.0) + 1.5
         elif work is Work.CHILD:

@@ -129,7 +129,7 @@ def warm_up(random: Random) -> Workload:
 
 def batches(random: Random) -> Workload:
     """
-    Memory by the batch of the hour; the largest comes once in a while, at the latest each week.
+    Memory by the batch of the hour; the largest comes once in five days.
     """
     size = _base(random)
 

@@ -55,8 +55,8 @@ class AgentSettings:
         default=("", 8080),
         metadata=setting(
             STATUS_LISTEN,
-            "host:port for `/healthz`, `/metrics` and `/v1/snapshot`, plain; no host means every "
-            "interface, port 0 takes a free one and logs it",
+            "host:port for `/healthz`, `/metrics`, `/v1/snapshot` and `/v1/need`, plain; no host "
+            "means every interface, port 0 takes a free one and logs it",
             kind=ADDRESS,
         ),
     )
@@ -97,7 +97,8 @@ class AgentSettings:
         default=names.SYSTEM_NAMESPACE,
         metadata=setting(
             "GPUFENCE_NAMESPACE",
-            f"where the kill switch is, the ConfigMap `{names.POLICY_CONFIGMAP}`",
+            f"where the kill switch is, the ConfigMap `{names.POLICY_CONFIGMAP}`, and where what "
+            "models have needed is kept",
         ),
     )
     exempt_namespaces: frozenset[str] = field(

@@ -9,33 +9,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.model.activity import Activity, Evidence, PodTrack, Span
+from agent.model.activity import (
+    Activity,
+    ActivityMemory,
+    Evidence,
+    NodeDoubt,
+    PodTrack,
+    Span,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from agent.model.activity import ActivityMemory, CardTrack, Track, UseKey
+    from agent.model.activity import CardTrack, Track, UseKey
     from agent.model.use import Observation
 
 _NO_CARD: Final = "no card of the node can be read"
 _UNIDENTIFIED: Final = "a card of the node has never said which one it is"
 
 
-class _Node(NamedTuple):
+class _Doing(NamedTuple):
     """
-    What holds for whoever holds no memory: `trouble` is a card that is not watched, `doubt` work
-    that nobody is known by, the last of which ended at `clear_since`.
+    What a pod does, and since when it has done nothing: the beginning of a `PodTrack`.
     """
 
-    trouble: str
-    doubt: str
-    clear_since: float
+    activity: Activity
+    evidence: Evidence
+    why: str
+    since: float | None
+
+    @property
+    def uses(self) -> bool:
+        return self.activity is Activity.BUSY and self.evidence is Evidence.KERNELS
 
 
 class _Look(NamedTuple):
+    """
+    What there is to go by; `new` are the cards with new answers, `touched` the pods that hold
+    memory there, work there, or did before. `works_on` has the cards on which each pod worked.
+    """
+
+    past: ActivityMemory
     cards: Mapping[str, CardTrack]
     new: Mapping[str, CardTrack]
-    node: _Node
+    touched: frozenset[str]
+    works_on: Mapping[str, list[str]]
+    node: NodeDoubt
     mean_seconds: float
     now: float
 
@@ -49,111 +68,150 @@ def pods_watched(
     *,
     mean_seconds: float,
     now: float,
-) -> dict[str, PodTrack]:
+) -> ActivityMemory:
     """
-    Return what is known of every pod that holds memory of a card, or was given one; `troubles` are
-    those of the cards that are not watched.
+    Return all that is known with what every pod does that holds memory of a card, or was given one;
+    `troubles` are those of the cards that are not watched.
+
+    Only pods to which something happened are worked out anew: a tick is short, and most are quiet.
     """
-    held: dict[str, dict[str, Track]] = {}
-    for (uid, uuid), track in tracks.items():
-        held.setdefault(uid, {})[uuid] = track
     new = {
         uuid: card
         for uuid, card in cards.items()
         if uuid not in past.cards or past.cards[uuid].until != card.until
     }
-    look = _Look(cards, new, _node(observation, cards, troubles), mean_seconds, now)
-    return {
-        uid: _next(past.pods.get(uid, PodTrack(idle_since=now)), uid, held.get(uid, {}), look)
-        for uid, pod in observation.pods.by_uid.items()
+    node, index = _node(observation, cards, troubles), observation.pods
+    quiet = not new and cards.keys() == past.cards.keys() and tracks == past.tracks
+    if quiet and index is past.index and node == past.node:
+        return past
+    held: dict[str, dict[str, Track]] = {}
+    for (uid, uuid), track in tracks.items():
+        held.setdefault(uid, {})[uuid] = track
+    touched = _touched(past, new, tracks)
+    works_on: dict[str, list[str]] = {}
+    for uuid, card in cards.items():
+        for uid in card.working:
+            works_on.setdefault(uid, []).append(uuid)
+    look = _Look(past, cards, new, touched, works_on, node, mean_seconds, now)
+    pods = {
+        uid: _next(past.pods.get(uid), uid, held.get(uid, {}), look)
+        for uid, pod in index.by_uid.items()
         if uid in held or pod.claims
     }
+    return ActivityMemory(cards, tracks, pods, node, index)
+
+
+def _touched(
+    past: ActivityMemory, new: Mapping[str, CardTrack], tracks: Mapping[UseKey, Track]
+) -> frozenset[str]:
+    found = {uid for uid, uuid in tracks if uuid in new}
+    for uuid, card in new.items():
+        found.update(card.working, past.cards[uuid].working if uuid in past.cards else ())
+    return frozenset(found)
 
 
 def _node(
     observation: Observation, cards: Mapping[str, CardTrack], troubles: Iterable[str]
-) -> _Node:
+) -> NodeDoubt:
     trouble = next(iter(troubles), "")
     if observation.sample.unidentified:
         trouble = _UNIDENTIFIED
     if not cards:
         trouble = trouble or _NO_CARD
     doubt = next((card.doubt for card in cards.values() if card.doubt), "")
-    return _Node(trouble, doubt, max((card.clear_since for card in cards.values()), default=0.0))
+    return NodeDoubt(
+        trouble, doubt, max((card.clear_since for card in cards.values()), default=0.0)
+    )
 
 
-def _next(past: PodTrack, uid: str, held: Mapping[str, Track], look: _Look) -> PodTrack:
+def _next(past: PodTrack | None, uid: str, held: Mapping[str, Track], look: _Look) -> PodTrack:
     """
     Follow a pod over one more look, and add up when it used any card.
     """
-    track = _state(past, uid, held, look)._replace(held=frozenset(held))
-    if track.idle_since is None:
-        return track._replace(used=(), known_since=None, busy_share=None)
-    until = min((look.cards[u].until for u in held if u in look.cards), default=look.now)
+    if past is None:
+        past = PodTrack(idle_since=look.now)
+    elif _is_settled(past, uid, held, look):
+        return past
+    does = _does(past, uid, held, look)
+    cards = past.held if past.held == held.keys() else frozenset(held)
+    if does.since is None:
+        return PodTrack(does.activity, does.evidence, does.why, None, cards)
+    seen = [look.cards[uuid] for uuid in held if uuid in look.cards]
+    until = min([card.until for card in seen], default=look.now)
     began = until - look.mean_seconds
-    used = tuple(span for span in (*past.used, *_spans(uid, held, look)) if span.until > began)
-    known_since = past.known_since
-    hole = any(look.cards[uuid].clear_since >= look.now for uuid in held if uuid in look.cards)
-    if known_since is None or hole or track.activity is Activity.UNKNOWN:
+    used = tuple([span for span in (*past.used, *_spans(uid, held, look)) if span.until > began])
+    known_since, share = past.known_since, None
+    unknown = does.activity is Activity.UNKNOWN
+    if known_since is None or unknown or any(card.clear_since >= look.now for card in seen):
         known_since = look.now
-    share = None
-    if track.activity is not Activity.UNKNOWN:
+    if not unknown:
         since = max(known_since, began)
-        share = covered(used, since, until) if since < until else float(_uses(track))
-    return track._replace(used=used, known_since=known_since, busy_share=share)
+        share = covered(used, since, until) if since < until else float(does.uses)
+    return PodTrack(*does, held=cards, used=used, known_since=known_since, busy_share=share)
 
 
-def _state(past: PodTrack, uid: str, held: Mapping[str, Track], look: _Look) -> PodTrack:
-    known = [past.idle_since, *(track.idle_since for track in held.values())]
-    since = max((time for time in known if time is not None), default=look.now)
-    if any(uid in card.working for uuid, card in look.cards.items() if uuid not in held):
-        return _told(past, Activity.BUSY, Evidence.KERNELS, look.now)
-    for track in held.values():
+def _is_settled(past: PodTrack, uid: str, held: Mapping[str, Track], look: _Look) -> bool:
+    """
+    Return whether nothing has happened that could make a pod another.
+    """
+    if uid in look.touched or past.held != held.keys():
+        return False
+    if held:
+        before = look.past.tracks
+        return all(before.get((uid, uuid)) == track for uuid, track in held.items())
+    if past.activity is Activity.BUSY or past.used:
+        return not look.new
+    return look.node == look.past.node
+
+
+def _does(past: PodTrack, uid: str, held: Mapping[str, Track], look: _Look) -> _Doing:
+    tracks = held.values()
+    known = [track.idle_since for track in tracks if track.idle_since is not None]
+    if past.idle_since is not None:
+        known.append(past.idle_since)
+    since = max(known, default=look.now)
+    if any(uuid not in held for uuid in look.works_on.get(uid, ())):
+        return _Doing(Activity.BUSY, Evidence.KERNELS, "", look.now)
+    for track in tracks:
         if track.activity is Activity.BUSY:
-            return _told(past, Activity.BUSY, track.evidence, since)
+            return _Doing(Activity.BUSY, track.evidence, "", since)
     if past.held - held.keys():
-        return _told(past, Activity.BUSY, Evidence.LOADING, look.now)
+        return _Doing(Activity.BUSY, Evidence.LOADING, "", look.now)
     if not held:
-        return _empty_handed(past, look)
-    for track in held.values():
+        return _does_without_memory(past, look)
+    for track in tracks:
         if track.activity is Activity.UNKNOWN:
-            lost = any(item.idle_since is None for item in held.values())
-            return _unknown(past, track.why, None if lost else since)
-    return _told(past, Activity.IDLE, Evidence.NOTHING, since)
+            lost = any(item.idle_since is None for item in tracks)
+            return _unknown(track.why, None if lost else since)
+    return _Doing(Activity.IDLE, Evidence.NOTHING, "", since)
 
 
-def _empty_handed(past: PodTrack, look: _Look) -> PodTrack:
+def _does_without_memory(past: PodTrack, look: _Look) -> _Doing:
     """
     Return what a pod does that holds no memory: it is idle since nobody could have been it.
     """
     if look.node.trouble:
-        return _unknown(past, look.node.trouble, None)
+        return _unknown(look.node.trouble, None)
     began = look.now if past.idle_since is None else past.idle_since
     since = max(began, look.node.clear_since)
     if look.node.doubt:
-        return _unknown(past, look.node.doubt, since)
-    return _told(past, Activity.IDLE, Evidence.NOTHING, since)
+        return _unknown(look.node.doubt, since)
+    return _Doing(Activity.IDLE, Evidence.NOTHING, "", since)
 
 
-def _told(
-    past: PodTrack, activity: Activity, evidence: Evidence, since: float | None, why: str = ""
-) -> PodTrack:
-    return past._replace(activity=activity, evidence=evidence, why=why, idle_since=since)
-
-
-def _unknown(past: PodTrack, why: str, since: float | None) -> PodTrack:
-    return _told(past, Activity.UNKNOWN, Evidence.NOT_MEASURABLE, since, why)
-
-
-def _uses(track: PodTrack) -> bool:
-    return track.activity is Activity.BUSY and track.evidence is Evidence.KERNELS
+def _unknown(why: str, since: float | None) -> _Doing:
+    return _Doing(Activity.UNKNOWN, Evidence.NOT_MEASURABLE, why, since)
 
 
 def _spans(uid: str, held: Mapping[str, Track], look: _Look) -> Iterator[Span]:
-    for uuid, card in look.new.items():
-        share = held[uuid].share if uuid in held else card.working.get(uid, 0.0)
-        if share:
-            yield Span(card.since, card.until, uuid, share)
+    for uuid, track in held.items():
+        card = look.new.get(uuid)
+        if card is not None and track.share:
+            yield Span(card.since, card.until, uuid, track.share)
+    for uuid in look.works_on.get(uid, ()):
+        card = look.new.get(uuid)
+        if card is not None and uuid not in held:
+            yield Span(card.since, card.until, uuid, card.working[uid])
 
 
 def covered(spans: Iterable[Span], since: float, until: float) -> float:
@@ -162,7 +220,9 @@ def covered(spans: Iterable[Span], since: float, until: float) -> float:
     work at the same time. Spans of one card follow each other.
     """
     seconds: dict[str, float] = {}
-    for span in spans:
-        part = max(min(span.until, until) - max(span.since, since), 0.0) * span.share
-        seconds[span.card] = seconds.get(span.card, 0.0) + part
+    for began, ended, card, share in spans:
+        begins = max(since, began)
+        ends = min(until, ended)
+        if ends > begins:
+            seconds[card] = seconds.get(card, 0.0) + (ends - begins) * share
     return min(max(seconds.values(), default=0.0) / (until - since), 1.0)

@@ -108,10 +108,9 @@ def watched(
             (uid, uuid): _next(memory.tracks.get((uid, uuid)), look, uid, since, whole=whole)
             for uid in use.pods
         }
-    pods_on_all = pods_watched(
+    return pods_watched(
         observation, memory, cards, tracks, troubles, mean_seconds=policy.mean_seconds, now=now
     )
-    return ActivityMemory(cards, tracks, pods_on_all)
 
 
 def _anybodys(

@@ -15,6 +15,7 @@ from gpufence.snapshot import BUSY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent.model.pod import PodsOnNode
     from agent.model.use import Occupant
 
 UseKey: TypeAlias = tuple[str, str]
@@ -156,8 +157,8 @@ class CardTrack(NamedTuple):
     while nobody is.
 
     `since` is when the last answer begins, `working` the pods that worked in it and for which share
-    of it. `clear_since` is
-    since when nothing was done there by somebody who might be anybody, and `doubt` what may be.
+    of it. `clear_since` is since when nothing was done there by somebody who might be anybody, and
+    `doubt` what may be.
     """
 
     until: float
@@ -205,15 +206,29 @@ class PodTrack(NamedTuple):
         return _idle_seconds(self.activity, self.idle_since, now)
 
 
+class NodeDoubt(NamedTuple):
+    """
+    What holds on a node for whoever holds no memory there: `trouble` is a card that is not watched,
+    `doubt` work that nobody is known by, the last of which ended at `clear_since`.
+    """
+
+    trouble: str
+    doubt: str
+    clear_since: float
+
+
 @dataclass(frozen=True, slots=True)
 class ActivityMemory:
     """
-    All of it; a new agent begins with nothing, and so knows of nobody that he is idle.
+    All of it; a new agent begins with nothing, and so knows of nobody that he is idle. `node` and
+    `index` are what `pods` was worked out with.
     """
 
     cards: Mapping[str, CardTrack] = field(default_factory=dict)
     tracks: Mapping[UseKey, Track] = field(default_factory=dict)
     pods: Mapping[str, PodTrack] = field(default_factory=dict)
+    node: NodeDoubt | None = None
+    index: PodsOnNode | None = None
 
 
 NO_ACTIVITY: Final = ActivityMemory()

@@ -48,7 +48,7 @@ def told(
     held = {(UID, f"GPU-{index}"): track for index, track in enumerate(tracks)}
     observation = Observation(Sample(now, ()), pods_on_node([pod("a", **claim)]), {})
     memory = ActivityMemory(pods={} if past is None else {UID: past})
-    return pods_watched(observation, memory, known, held, [], mean_seconds=60.0, now=now)[UID]
+    return pods_watched(observation, memory, known, held, [], mean_seconds=60.0, now=now).pods[UID]
 
 
 def state(track: PodTrack) -> tuple[str, str]:
@@ -129,7 +129,9 @@ def test_nothing_is_known_of_pods_that_claim_and_hold_nothing() -> None:
     """
     observation = Observation(Sample(NOW, ()), pods_on_node([pod("a")]), {})
 
-    assert {} == pods_watched(observation, ActivityMemory(), {}, {}, [], mean_seconds=60.0, now=NOW)
+    found = pods_watched(observation, ActivityMemory(), {}, {}, [], mean_seconds=60.0, now=NOW)
+
+    assert {} == found.pods
 
 
 def test_a_claim_without_memory_is_idle(card: Watched) -> None:
@@ -308,7 +310,54 @@ def test_a_card_that_is_not_identified_hides_claims() -> None:
         observation, ActivityMemory(), {"GPU-0": CARD}, {}, [], mean_seconds=60.0, now=NOW
     )
 
-    assert "a card of the node has never said which one it is" == found[UID].why
+    assert "a card of the node has never said which one it is" == found.pods[UID].why
+
+
+def test_a_quiet_tick_costs_nothing(card: Watched) -> None:
+    """
+    Between two answers nothing is worked out anew.
+    """
+    assert card.observation is not None
+    work = card.observation.sample.cards[0].work
+    before = card.memory
+    card.now += 1.0
+    card.look(work)
+
+    assert before is card.memory
+
+
+def test_who_is_touched_by_nothing_stays_as_he_is() -> None:
+    """
+    A new answer of one card makes nobody on another one anew.
+    """
+    other = "uid-b"
+    index = pods_on_node([pod("a"), pod("b")])
+    tracks = {(UID, "GPU-0"): IDLE, (other, "GPU-1"): IDLE}
+    cards = {"GPU-0": CARD, "GPU-1": CARD}
+
+    def after(past: ActivityMemory, now: float) -> ActivityMemory:
+        known = cards | {"GPU-0": CARD._replace(until=now)}
+        observation = Observation(Sample(now, ()), index, {})
+        return pods_watched(observation, past, known, tracks, [], mean_seconds=60.0, now=now)
+
+    first = after(ActivityMemory(), NOW)
+    second = after(first, NOW + 5)
+
+    assert first.pods[other] is second.pods[other]
+    assert first.pods[UID] is not second.pods[UID]
+
+
+def test_who_gave_all_back_is_not_busy_for_ever(card: Watched) -> None:
+    """
+    What a pod did when it was last seen to do something ends with the next answer.
+    """
+    del card.holds[1]
+    card.pods["a"] = replace(card.pods["a"], claims=True)
+    card.index = pods_on_node(card.pods.values())
+    card.settle(4)
+
+    assert ("idle", "NoKernels") == state(card.whole("a"))
+    assert 15.0 == card.whole("a").idle_seconds(card.now)
 
 
 def test_work_on_two_cards_at_once_counts_once() -> None:

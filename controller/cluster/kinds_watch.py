@@ -194,8 +194,13 @@ class KindsWatch:
 
 
 def _concerns(kind: ApiKind) -> bool:
+    """
+    Return whether a kind matters: of the core there are ReplicationControllers, which nobody makes
+    any more.
+    """
     name = kind.group, kind.kind
-    return kind.scalable or name in SCALERS or is_notebook(kind) or is_workload(kind)
+    scalable = kind.scalable and bool(kind.group)
+    return scalable or name in SCALERS or is_notebook(kind) or is_workload(kind)
 
 
 def _keep(item: Any, kind: ApiKind, shared: Shared) -> tuple[str, KeptOwner | None]:  # noqa: ANN401 - JSON as it came

@@ -3,13 +3,23 @@ A cluster with the controller's rights, played GPU nodes, and owners of pods on 
 """
 
 import json
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
 from gpufence import names
 from gpufence.idle import ReleaseNote, read_note
-from kube import JsonObject, NotFoundError, PatchType, core, group
+from kube import (
+    ChangeType,
+    JsonObject,
+    NotFoundError,
+    PatchType,
+    Reflector,
+    Source,
+    core,
+    group,
+)
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner
 from kube.workloads import read_owner
@@ -99,6 +109,25 @@ class ControllerSite(PlaneSite):
         text = self.owner(namespace, name, kind).annotations.get(names.RELEASED)
         return None if text is None else read_note(text)
 
+    @contextmanager
+    def history(self, namespace: str, name: str) -> Iterator[list[int]]:
+        """
+        Follow what an owner wants from here on, each change once.
+        """
+        seen = _History()
+        source = Source(
+            path=DEPLOYMENTS.path(namespace),
+            keep=lambda item: int(item["spec"]["replicas"]),
+            query={"fieldSelector": f"metadata.name={name}"},
+        )
+        reflector = Reflector(self.admin, source, seen)
+        reflector.start()
+        assert reflector.wait_until_synced(20)
+        try:
+            yield seen.replicas
+        finally:
+            reflector.stop()
+
     def phase(self, namespace: str, name: str, kind: ApiKind = DEPLOYMENTS) -> str:
         note = self.note(namespace, name, kind)
         return "" if note is None else str(note.phase)
@@ -135,6 +164,20 @@ class ControllerSite(PlaneSite):
             with suppress(NotFoundError):
                 self.admin.delete(group("apps/v1", "namespaces", namespace, kind))
         wait_until(lambda: not self.admin.list(core("namespaces", namespace, "pods")).items)
+
+
+class _History:
+    def __init__(self) -> None:
+        self.replicas: list[int] = []
+
+    def replace(self, objects: Sequence[int]) -> None:
+        for replicas in objects:
+            self.apply("ADDED", replicas)
+
+    def apply(self, change: ChangeType, item: int) -> None:
+        del change
+        if self.replicas[-1:] != [item]:
+            self.replicas.append(item)
 
 
 def worker(name: str, replicas: int = 1, units: int = 5, **pod_spec: Any) -> JsonObject:

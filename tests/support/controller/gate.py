@@ -1,0 +1,130 @@
+"""
+A gate between a program and its API server, where a request can be held, lost, or its answer be.
+"""
+
+import http.client
+import json
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from simulator.controlplane import ControlPlane
+from tests.support.http_server import Exchange, HttpServer
+
+_CHUNK = 2**16
+_HOP = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive"})
+_SECONDS = 300.0
+
+Chosen = Callable[[str, str], bool]
+
+
+def scaling(method: str, path: str) -> bool:
+    return method == "PUT" and path.endswith("/scale")
+
+
+def noting(method: str, path: str) -> bool:
+    return method == "PATCH" and "/deployments/" in path
+
+
+class Gate(HttpServer):
+    """
+    Hands requests on, with whoever's token they come. Each trouble happens once, to the first
+    request that it is about.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        super().__init__()
+        self._port = plane.port
+        self._tls = ssl.create_default_context(cafile=str(plane.ca_file))
+        self._lose: Chosen | None = None
+        self._lose_answer: Chosen | None = None
+        self._hold: Chosen | None = None
+        self._hold_answer: Chosen | None = None
+        self._open = threading.Event()
+        self.held = threading.Event()
+        self.lost = threading.Event()
+        self.statuses: list[tuple[str, str, int]] = []
+
+    def kubeconfig(self, folder: Path, token: str) -> Path:
+        """
+        Write a kubeconfig that leads through the gate.
+        """
+        path = folder / "through-the-gate"
+        named = {"name": "gate"}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{**named, "cluster": {"server": self.url}}],
+            "users": [{**named, "user": {"token": token}}],
+            "contexts": [{**named, "context": {"cluster": "gate", "user": "gate"}}],
+            "current-context": "gate",
+        }
+        path.write_text(json.dumps(config), encoding="utf-8")
+        return path
+
+    def lose(self, chosen: Chosen) -> None:
+        self._lose = chosen
+
+    def lose_answer(self, chosen: Chosen) -> None:
+        self._lose_answer = chosen
+
+    def hold(self, chosen: Chosen) -> None:
+        self._open.clear()
+        self._hold = chosen
+
+    def hold_answer(self, chosen: Chosen) -> None:
+        self._open.clear()
+        self._hold_answer = chosen
+
+    def let_go(self) -> None:
+        self._open.set()
+
+    def handle(self, exchange: Exchange) -> None:
+        method, path = exchange.command, exchange.path.partition("?")[0]
+        if self._lose is not None and self._lose(method, path):
+            self._lose = None
+            self.lost.set()
+            exchange.cut()
+            return
+        if self._hold is not None and self._hold(method, path):
+            self._hold = None
+            self._wait()
+        try:
+            self._hand_on(exchange, method, path)
+        except (OSError, http.client.HTTPException):
+            exchange.cut()
+
+    def _wait(self) -> None:
+        self.held.set()
+        self._open.wait(_SECONDS)
+
+    def _hand_on(self, exchange: Exchange, method: str, path: str) -> None:
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self._port, timeout=_SECONDS, context=self._tls
+        )
+        headers = {name: text for name, text in exchange.headers.items() if name.lower() != "host"}
+        try:
+            connection.request(method, exchange.path, exchange.body or None, headers)
+            answer = connection.getresponse()
+            self.statuses.append((method, path, answer.status))
+            if self._lose_answer is not None and self._lose_answer(method, path):
+                self._lose_answer = None
+                answer.read()
+                self.lost.set()
+                exchange.cut()
+                return
+            if self._hold_answer is not None and self._hold_answer(method, path):
+                self._hold_answer = None
+                self._wait()
+            self._answer(exchange, answer)
+        finally:
+            connection.close()
+
+    def _answer(self, exchange: Exchange, answer: http.client.HTTPResponse) -> None:
+        kept = {name: text for name, text in answer.getheaders() if name.lower() not in _HOP}
+        exchange.send_head(answer.status, {**kept, "Transfer-Encoding": "chunked"})
+        while not self.over.is_set() and (chunk := answer.read1(_CHUNK)):
+            exchange.send_chunk(chunk)
+        exchange.wfile.write(b"0\r\n\r\n")
+        exchange.wfile.flush()

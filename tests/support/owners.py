@@ -52,6 +52,7 @@ def crd(api_version: str, kind: str, plural: str, *, scale: str = "") -> JsonObj
 NOTEBOOKS: Final = crd("kubeflow.org/v1", "Notebook", "notebooks")
 WORKLOADS: Final = crd("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
 FARMS: Final = crd("example.com/v1", "Farm", "farms", scale=".spec.replicas")
+SCALED_OBJECTS: Final = crd("keda.sh/v1alpha1", "ScaledObject", "scaledobjects")
 HERDS: Final = crd("example.com/v1", "Herd", "herds", scale=".spec.size")
 
 

@@ -4,7 +4,7 @@ A cluster with the controller's rights, played GPU nodes, and owners of pods on 
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +13,6 @@ from gpufence.idle import ReleaseNote, read_note
 from kube import (
     ChangeType,
     JsonObject,
-    NotFoundError,
     PatchType,
     Reflector,
     Source,
@@ -35,6 +34,7 @@ from tests.support.site import RIGHTS, PlaneSite
 
 COMPONENT = COMPONENTS / "idle-release"
 DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
+_OWNERS = ("deployments", "statefulsets", "daemonsets", "replicasets")
 _POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 
 
@@ -160,9 +160,11 @@ class ControllerSite(PlaneSite):
         """
         Take the owners of a namespace away, and their pods.
         """
-        for kind in ("deployments", "statefulsets"):
-            with suppress(NotFoundError):
-                self.admin.delete(group("apps/v1", "namespaces", namespace, kind))
+        apps = group("apps/v1", "namespaces", namespace)
+        jobs = group("batch/v1", "namespaces", namespace, "jobs")
+        for path in (*(f"{apps}/{kind}" for kind in _OWNERS), jobs):
+            self.admin.delete(path, None, {"propagationPolicy": "Background"})
+        self.admin.delete(core("namespaces", namespace, "pods"))
         wait_until(lambda: not self.admin.list(core("namespaces", namespace, "pods")).items)
 
 

@@ -1,0 +1,388 @@
+"""
+Owners of every kind: those that are released in a way of their own, and those that never are.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from kube import JsonObject, NotFoundError, core, group
+from kube.kinds import ApiKind
+from simulator.controlplane import ControlPlane
+from tests.support.controller.process import ControllerProcess
+from tests.support.controller.site import DEPLOYMENTS, ControllerSite, worker
+from tests.support.observing import eventually, wait_until
+from tests.support.owners import (
+    FARMS,
+    HERDS,
+    NOTEBOOKS,
+    SCALED_OBJECTS,
+    WORKLOADS,
+    controlled,
+    define,
+    undefine,
+)
+from tests.support.site import Site
+
+NOTEBOOK = ApiKind("kubeflow.org/v1", "Notebook", "notebooks")
+WORKLOAD = ApiKind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
+FARM = ApiKind("example.com/v1", "Farm", "farms", scalable=True)
+HERD = ApiKind("example.com/v1", "Herd", "herds", scalable=True)
+STATEFUL = ApiKind("apps/v1", "StatefulSet", "statefulsets", scalable=True)
+
+RBAC = "rbac.authorization.k8s.io/v1"
+ROLE = "gpufence-test-farms"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def defined(full_control_plane: ControlPlane, shared_site: ControllerSite) -> Iterator[None]:
+    """
+    Define the foreign kinds, and grant what an operator would for his own one.
+    """
+    definitions = (NOTEBOOKS, WORKLOADS, FARMS, HERDS)
+    with Site(full_control_plane.kubeconfig(), full_control_plane.kubectl) as site:
+        define(site.admin, *definitions)
+        site.apply(
+            {
+                "apiVersion": RBAC,
+                "kind": "ClusterRole",
+                "metadata": {"name": ROLE, "labels": {names.AGGREGATE: "true"}},
+                "rules": [
+                    {
+                        "apiGroups": ["example.com"],
+                        "resources": ["farms"],
+                        "verbs": ["get", "list", "watch", "patch"],
+                    },
+                    {
+                        "apiGroups": ["example.com"],
+                        "resources": ["farms/scale"],
+                        "verbs": ["update"],
+                    },
+                ],
+            }
+        )
+        wait_until(lambda: _gathered(site))
+        yield
+        site.admin.delete(group(RBAC, "clusterroles", ROLE))
+        undefine(site.admin, *definitions)
+    del shared_site
+
+
+def _gathered(site: Site) -> bool:
+    role = site.admin.get(group(RBAC, "clusterroles", f"{names.CONTROLLER}-kinds"))
+    return "farms/scale" in str(role.get("rules"))
+
+
+def owned_pod(site: ControllerSite, namespace: str, owner: JsonObject, name: str) -> None:
+    """
+    Make a pod as the controller of a kind that only its operator knows would.
+    """
+    template = worker(name)["spec"]["template"]["spec"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": template}
+    site.admin.post(core("namespaces", namespace, "pods"), controlled(pod, owner))
+
+
+def made(site: ControllerSite, namespace: str, kind: ApiKind, **spec: Any) -> JsonObject:
+    item = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "mine"},
+        "spec": spec,
+    }
+    return site.admin.post(kind.path(namespace), item)
+
+
+def why(controller: ControllerProcess, namespace: str, name: str) -> str:
+    """
+    Wait until it is said why an owner is never released.
+    """
+    controller.wait_until_leading()
+
+    def said() -> str:
+        shown = controller.owner(namespace, name)
+        words = str(shown.get("why", ""))
+        return "" if shown.get("way") != "never" or "too old" in words else words
+
+    wait_until(said, controller.owners())
+    return said()
+
+
+def test_a_notebook_is_stopped(site: ControllerSite, full_namespace: str) -> None:
+    """
+    By the annotation that Kubeflow's own interface writes; its StatefulSet is left alone.
+    """
+    site.fence(full_namespace)
+    notebook = made(site, full_namespace, NOTEBOOK, template={"spec": {"containers": []}})
+    stateful: dict[str, Any] = {**worker("mine"), "kind": "StatefulSet"}
+    stateful["spec"]["serviceName"] = "mine"
+    site.admin.post(STATEFUL.path(full_namespace), controlled(stateful, notebook))
+    with site.controller() as controller:
+        wait_until(
+            lambda: site.phase(full_namespace, "mine", NOTEBOOK) == "released", controller.lines
+        )
+
+    found = site.owner(full_namespace, "mine", NOTEBOOK)
+    assert found.annotations[names.STOPPED].startswith("20")
+    assert 1 == site.replicas(full_namespace, "mine", STATEFUL)
+
+
+def test_a_workload_is_deactivated(site: ControllerSite, full_namespace: str) -> None:
+    """
+    A Job that Kueue admits goes by its Workload, and no other field of that changes.
+    """
+    site.fence(full_namespace)
+    job = made_job(site, full_namespace, "train")
+    item: dict[str, Any] = {
+        "apiVersion": WORKLOAD.api_version,
+        "kind": "Workload",
+        "metadata": {"name": "job-train"},
+        "spec": {"queueName": "q", "active": True, "podSets": [{"name": "main", "count": 1}]},
+    }
+    site.admin.post(WORKLOAD.path(full_namespace), controlled(item, job))
+    with site.controller() as controller:
+        wait_until(
+            lambda: site.phase(full_namespace, "job-train", WORKLOAD) == "released",
+            controller.lines,
+        )
+
+    spec = site.admin.get(WORKLOAD.path(full_namespace, "job-train"))["spec"]
+    assert {**item["spec"], "active": False} == spec
+
+
+def made_job(site: ControllerSite, namespace: str, name: str) -> JsonObject:
+    template = worker(name)["spec"]["template"]
+    template["spec"]["restartPolicy"] = "Never"
+    template["metadata"] = {}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": template},
+    }
+    return site.admin.post(group("batch/v1", "namespaces", namespace, "jobs"), job)
+
+
+def test_a_kind_of_somebody_elses_is_scaled(site: ControllerSite, full_namespace: str) -> None:
+    """
+    Whatever has a scale subresource, once rights are granted by their label.
+    """
+    site.fence(full_namespace)
+    owner = made(site, full_namespace, FARM, replicas=3)
+    owned_pod(site, full_namespace, owner, "mine-0")
+    with site.controller() as controller:
+        wait_until(lambda: site.phase(full_namespace, "mine", FARM) == "released", controller.lines)
+        note = site.note(full_namespace, "mine", FARM)
+
+    assert note is not None
+    assert (3, 0) == (note.replicas, site.replicas(full_namespace, "mine", FARM))
+
+
+def test_a_stateful_set_is_scaled(site: ControllerSite, full_namespace: str) -> None:
+    """
+    As a Deployment is.
+    """
+    site.fence(full_namespace)
+    stateful = {**worker("mine", 2), "kind": "StatefulSet"}
+    stateful["spec"] |= {"serviceName": "mine", "podManagementPolicy": "Parallel"}
+    site.admin.post(STATEFUL.path(full_namespace), stateful)
+    with site.controller() as controller:
+        wait_until(
+            lambda: site.phase(full_namespace, "mine", STATEFUL) == "released", controller.lines
+        )
+
+    assert 0 == site.replicas(full_namespace, "mine", STATEFUL)
+
+
+def test_a_kind_without_rights_is_left_alone_and_says_what_helps(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    Nobody granted anything about herds; all others are released as ever.
+    """
+    site.fence(full_namespace)
+    owner = made(site, full_namespace, HERD, size=3)
+    owned_pod(site, full_namespace, owner, "mine-0")
+    site.deploy(full_namespace, "other")
+    with site.controller() as controller:
+        said = why(controller, full_namespace, "mine")
+        wait_until(lambda: site.phase(full_namespace, "other") == "released", controller.lines)
+
+    assert "herds.example.com cannot be read" in said
+    assert names.AGGREGATE in said
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Job", "DaemonSet"])
+def test_what_nobody_can_bring_back_is_never_released(
+    site: ControllerSite, full_namespace: str, kind: str
+) -> None:
+    """
+    Bare pods, Jobs and DaemonSets stay, and the reason is shown.
+    """
+    site.fence(full_namespace)
+    template = worker("mine")["spec"]["template"]
+    if kind == "Pod":
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "mine"}, **template}
+        pod["metadata"] = {"name": "mine"}
+        site.admin.post(core("namespaces", full_namespace, "pods"), pod)
+    elif kind == "Job":
+        made_job(site, full_namespace, "mine")
+    else:
+        selector = {"matchLabels": template["metadata"]["labels"]}
+        item = {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "mine"},
+            "spec": {"selector": selector, "template": template},
+        }
+        path = group("apps/v1", "namespaces", full_namespace, "daemonsets")
+        site.admin.post(path, item)
+    with site.controller() as controller:
+        said = why(controller, full_namespace, "mine")
+        gone = eventually(lambda: not site.pods(full_namespace), 3.0)
+
+    assert said
+    assert not gone
+
+
+def test_what_an_autoscaler_scales_is_never_released(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    It is named, and when it is taken away the owner goes as any other.
+    """
+    site.fence(full_namespace)
+    site.deploy(full_namespace, "worker")
+    path = group("autoscaling/v2", "namespaces", full_namespace, "horizontalpodautoscalers")
+    site.admin.post(
+        path,
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "by-load"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"},
+                "maxReplicas": 3,
+                "metrics": [
+                    {
+                        "type": "Resource",
+                        "resource": {
+                            "name": "cpu",
+                            "target": {"type": "Utilization", "averageUtilization": 80},
+                        },
+                    }
+                ],
+            },
+        },
+    )
+    with site.controller() as controller:
+        said = why(controller, full_namespace, "worker")
+        kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 3.0)
+        site.admin.delete(f"{path}/by-load")
+        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
+
+    assert "HorizontalPodAutoscaler by-load scales it" == said
+    assert kept
+
+
+def test_what_keda_scales_is_never_released_though_it_came_later(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    A kind that is defined while the controller runs is found within its time.
+    """
+    site.fence(full_namespace)
+    site.played.busy.add("worker")
+    site.deploy(full_namespace, "worker")
+    with site.controller() as controller:
+        wait_until(lambda: controller.owner(full_namespace, "worker").get("state") == "busy")
+        define(site.admin, SCALED_OBJECTS)
+        try:
+            item = {
+                "apiVersion": "keda.sh/v1alpha1",
+                "kind": "ScaledObject",
+                "metadata": {"name": "by-queue"},
+                "spec": {"scaleTargetRef": {"name": "worker"}},
+            }
+            path = group("keda.sh/v1alpha1", "namespaces", full_namespace, "scaledobjects")
+            site.admin.post(path, item)
+            said = why(controller, full_namespace, "worker")
+            site.played.busy.clear()
+            kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 4.0)
+        finally:
+            undefine(site.admin, SCALED_OBJECTS)
+        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
+
+    assert said.endswith("ScaledObject by-queue scales it")
+    assert kept
+
+
+def test_nobody_is_scaled_while_autoscalers_cannot_be_read(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    Without the right to read HorizontalPodAutoscalers nobody knows whom they scale.
+    """
+    site.fence(full_namespace)
+    site.deploy(full_namespace, "worker")
+    path = group(RBAC, "clusterroles", names.CONTROLLER)
+    role = site.admin.get(path)
+    less = [rule for rule in role["rules"] if rule["apiGroups"] != ["autoscaling"]]
+    site.admin.put(path, {**role, "rules": less})
+    try:
+        with site.controller() as controller:
+            said = why(controller, full_namespace, "worker")
+            kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 3.0)
+            now = site.admin.get(path)
+            site.admin.put(path, {**now, "rules": role["rules"]})
+            wait_until(lambda: site.phase(full_namespace, "worker") == "released")
+    finally:
+        now = site.admin.get(path)
+        site.admin.put(path, {**now, "rules": role["rules"]})
+
+    assert "horizontalpodautoscalers.autoscaling cannot be read" in said
+    assert kept
+
+
+def test_a_disruption_budget_is_respected(site: ControllerSite, full_namespace: str) -> None:
+    """
+    An owner whose budget does not let all of its pods go stays.
+    """
+    site.fence(full_namespace)
+    site.deploy(full_namespace, "worker", 2)
+    site.wait_for_pods(full_namespace, 2)
+    path = group("policy/v1", "namespaces", full_namespace, "poddisruptionbudgets")
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "one"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "worker"}}},
+    }
+    site.admin.post(path, body)
+    wait_until(lambda: site.admin.get(f"{path}/one")["status"].get("disruptionsAllowed") == 1)
+    with site.controller() as controller:
+        wait_until(
+            lambda: (
+                "PodDisruptionBudget" in controller.owner(full_namespace, "worker").get("why", "")
+            )
+        )
+        kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 3.0)
+        site.admin.delete(f"{path}/one")
+        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
+
+    assert kept
+
+
+def test_an_owner_that_is_gone_is_forgotten(site: ControllerSite, full_namespace: str) -> None:
+    """
+    Nothing is shown of it any more.
+    """
+    site.fence(full_namespace)
+    site.deploy(full_namespace, "worker")
+    with site.controller() as controller:
+        wait_until(lambda: controller.owner(full_namespace, "worker"))
+        site.admin.delete(DEPLOYMENTS.path(full_namespace, "worker"))
+        wait_until(lambda: not controller.owner(full_namespace, "worker"))
+        with pytest.raises(NotFoundError):
+            site.owner(full_namespace, "worker")

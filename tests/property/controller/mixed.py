@@ -21,7 +21,7 @@ from tests.support.release_site import (
 KINDS = ("steady", "bursts", "computing", "loading", "children")
 RULES = ReleaseRules()
 TOLERANCE_SECONDS = 60.0
-JOB_SLOTS = 4
+JOB_SLOTS = 2
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Figures:
 
 class MixedSite:
     """
-    Six nodes of four slots, ten owners, jobs that need a whole node, people who want their workers
+    Four nodes of four slots, ten owners, jobs that need half a node, people who want their workers
     back, agents that fail and leaders that end.
     """
 
@@ -86,7 +86,7 @@ class MixedSite:
             for place, (name, plan) in enumerate(self.plans.items())
         ]
         self.job = Worker("job", 0, lambda _: Work.KERNELS, rung=None, slots=JOB_SLOTS)
-        nodes = [MeasuredNode(f"node-{place}", 4) for place in range(6)]
+        nodes = [MeasuredNode(f"node-{place}", 4) for place in range(4)]
         self.site = Site(nodes, [*workers, self.job], RULES)
         self.workers = workers
         self.faults: dict[str, tuple[Fault, float]] = {}
@@ -130,7 +130,7 @@ class MixedSite:
     def _jobs(self) -> None:
         now, placed = self.site.now, any(body.node for body in self.site.of(self.job.key))
         if self.job_until is None:
-            if self.dice.random() < LOOK_SECONDS / 3600:
+            if self.dice.random() < LOOK_SECONDS / 1200:
                 self.site.api.scale_by_hand(self.job.key, 1)
                 self.job_until, self.job_placed = now + 5400, False
         elif placed and not self.job_placed:

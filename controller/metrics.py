@@ -5,6 +5,7 @@ The page of metrics, made when somebody asks for it.
 from __future__ import annotations
 
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.exposition import Family, write_page
@@ -20,7 +21,7 @@ _PREFIX = "gpufence_controller_"
 
 class ControllerCounts(NamedTuple):
     """
-    What the parts have counted; `acts` by step and outcome.
+    What the parts have counted; `acts` and `profile_writes` by step and outcome.
     """
 
     acts: Mapping[tuple[str, str], int]
@@ -29,6 +30,9 @@ class ControllerCounts(NamedTuple):
     events_dropped: int
     agents_asked: int
     agents_silent: int
+    needs: int = 0
+    profiles: int = 0
+    profile_writes: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
 def page(
@@ -68,20 +72,24 @@ def _of_program(
 ) -> Iterator[Family]:
     yield _gauge("leader", "Whether this one acts.", lease_seconds > 0)
     yield _gauge("fresh", "Whether what is known of the cluster may be acted on.", trust.fresh)
-    yield Family(
-        f"{_PREFIX}acts_total",
-        "counter",
-        "Acts, by step and by what became of them.",
-        tuple(
-            ({"step": step, "outcome": outcome}, count)
-            for (step, outcome), count in sorted(counts.acts.items())
-        ),
-    )
+    yield _by_step("acts_total", "Acts, by step and by what became of them.", counts.acts)
+    yield _gauge("needs", "Nodes whose agents remember what models need.", counts.needs)
+    yield _gauge("profiles", "GPUMemoryProfiles in view.", counts.profiles)
+    about = "Writes of GPUMemoryProfiles, by step and by what became of them."
+    yield _by_step("profile_writes_total", about, counts.profile_writes)
     yield _counter("passes_failed_total", "Passes that ended in a bug of ours.", counts.failures)
     yield _counter("events_written_total", "Events written.", counts.events_written)
     yield _counter("events_dropped_total", "Events that nobody took.", counts.events_dropped)
     yield _counter("agents_asked_total", "Questions to agents.", counts.agents_asked)
     yield _counter("agents_silent_total", "Those without a good answer.", counts.agents_silent)
+
+
+def _by_step(name: str, text: str, counts: Mapping[tuple[str, str], int]) -> Family:
+    samples = (
+        ({"step": step, "outcome": outcome}, float(count))
+        for (step, outcome), count in sorted(counts.items())
+    )
+    return Family(f"{_PREFIX}{name}", "counter", text, tuple(samples))
 
 
 def _gauge(name: str, text: str, value: float) -> Family:

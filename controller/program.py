@@ -22,6 +22,8 @@ from controller.lease import Lease
 from controller.loop import ControllerLoop, LoopPorts
 from controller.metrics import ControllerCounts, page
 from controller.pages import ActivityPage, ActivitySources, owners_page
+from controller.profiles.keeper import ProfileKeeper, ProfileSources
+from controller.profiles.writes import ProfileWrites
 from controller.settings import STATUS_LISTEN, ControllerSettings, read_controller_settings
 from gpufence import names
 from gpufence.settings import shown_settings, unknown_settings
@@ -114,6 +116,15 @@ class ControllerProgram:
             settings.pass_seconds,
             settings.namespace,
         )
+        self._profiles = ProfileKeeper(
+            self._client,
+            ProfileWrites(
+                self._client, self._cluster.kinds, self._lease.left, seconds, settings.namespace
+            ),
+            ProfileSources(self._lease.left, self._cluster.namespaces, settings.kinds_seconds),
+            settings.profiles,
+            settings.namespace,
+        )
         callers = None if settings.activity_auth == "none" else Callers(self._client, seconds)
         self._activity = ActivityPage(
             ActivitySources(
@@ -147,12 +158,14 @@ class ControllerProgram:
         gc.collect()
         gc.freeze()
         self._loop.start()
+        self._profiles.start()
 
     def stop(self) -> None:
         """
         End the act that is under way, then give the Lease back.
         """
         self._loop.stop(self._settings.request_seconds * 2)
+        self._profiles.stop(self._settings.request_seconds * 2)
         self._lease.stop()
         self._events.stop()
         self._agents.close()
@@ -183,6 +196,9 @@ class ControllerProgram:
             events_dropped=self._events.dropped,
             agents_asked=self._agents.asked,
             agents_silent=self._agents.silent,
+            needs=self._profiles.counts[0],
+            profiles=self._profiles.counts[1],
+            profile_writes=dict(self._profiles.outcomes),
         )
         return page(self._loop.last, self._cluster.trust(), self._lease.left(), counts)
 

@@ -84,6 +84,31 @@ class LeaseSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSettings:
+    """
+    How fast profiles follow what the agents remember.
+    """
+
+    pass_seconds: float = field(
+        default=10.0,
+        metadata=setting(
+            "GPUFENCE_PROFILE_SECONDS",
+            "from one look at what nodes remember to the next",
+            least=0.1,
+            most=3600,
+        ),
+    )
+    writes: int = field(
+        default=100,
+        metadata=setting(
+            "GPUFENCE_PROFILE_WRITES",
+            "how many profiles are brought up to date in one look at most",
+            most=10_000,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     """
     All of it.
@@ -181,6 +206,9 @@ class ControllerSettings:
     lease: LeaseSettings = field(default_factory=LeaseSettings, metadata=part("Who acts"))
     rules: ReleaseRules = field(
         default_factory=ReleaseRules, metadata=part("When an owner is released")
+    )
+    profiles: ProfileSettings = field(
+        default_factory=ProfileSettings, metadata=part("What models need")
     )
     units: UnitSettings = field(default_factory=UnitSettings, metadata=part())
 

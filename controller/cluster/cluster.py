@@ -20,6 +20,7 @@ from kube.discovery import Kinds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from controller.cluster.kept import NamespaceWords
     from controller.model import ClusterState
     from controller.settings import ControllerSettings
     from kube import Client, ReflectorState
@@ -91,6 +92,12 @@ class Cluster:
                 unread=known.unread,
             )
         )
+
+    def namespaces(self) -> Mapping[str, NamespaceWords]:
+        """
+        Return what namespaces say to us, of those that do.
+        """
+        return self._watches.namespaces.items
 
     def agents(self) -> Mapping[str, str]:
         """

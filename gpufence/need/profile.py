@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import InvalidError, Problem
@@ -30,7 +31,7 @@ from gpufence.shape import Object, as_integer, as_object, as_text, objects
 from gpufence.text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 KIND: Final = "GPUMemoryProfile"
 READY: Final = "Ready"  # every container has a target
@@ -41,6 +42,7 @@ _MOST_NAME = 253
 _HASH = 10
 _MOST_CONTAINERS = 64
 _MOST_NAMED = 3
+_NO_AMOUNTS: Mapping[str, int] = MappingProxyType({})
 _MARGIN = re.compile(r"(\d{1,3})%", re.ASCII)
 
 
@@ -56,6 +58,7 @@ class Apply(StrEnum):
 class MemoryProfile(NamedTuple):
     """
     A profile as it stands: whose it is, what somebody wants to be done, and what was found out.
+    `applied` is what each container of pods gets that are made from now on.
     """
 
     namespace: str
@@ -66,6 +69,7 @@ class MemoryProfile(NamedTuple):
     apply: Apply = Apply.NEVER
     terms: ProposalTerms = NO_TERMS
     containers: tuple[NeedSummary, ...] = ()
+    applied: Mapping[str, int] = _NO_AMOUNTS
 
 
 class ProfileTotal(NamedTuple):
@@ -131,10 +135,13 @@ def read_profile(raw: Object) -> MemoryProfile:
                 for place, row in enumerate(rows)
             ]
         ),
+        applied=_read_applied(status, "status.applied"),
     )
 
 
-def write_status(summaries: Sequence[NeedSummary], generation: int) -> dict[str, object]:
+def write_status(
+    summaries: Sequence[NeedSummary], generation: int, applied: Mapping[str, int] = _NO_AMOUNTS
+) -> dict[str, object]:
     """
     Write what was found out about an owner, without its conditions; `generation` is that of the
     spec by which it was.
@@ -146,6 +153,10 @@ def write_status(summaries: Sequence[NeedSummary], generation: int) -> dict[str,
             for item in summaries[:_MOST_CONTAINERS]
         ],
     }
+    if applied:
+        status["applied"] = [
+            _AMOUNT.write(item) for item in sorted(applied.items())[:_MOST_CONTAINERS]
+        ]
     total = total_of(summaries)
     if total is not None:
         status |= _TOTAL.write(total)
@@ -209,6 +220,10 @@ def _read_container(written: Object, path: str, owner: tuple[str, str, str]) -> 
     return NeedSummary(key, *_CONTAINER.read(written, path))
 
 
+def _read_applied(status: Object, path: str) -> dict[str, int]:
+    return dict(_AMOUNT.read_all(status.get("applied"), path)[:_MOST_CONTAINERS])
+
+
 def _read_terms(spec: Object) -> ProposalTerms:
     most, margin = spec.get("max"), spec.get("margin")
     return ProposalTerms(
@@ -239,6 +254,7 @@ def _read_confidence(value: object, path: str) -> Confidence:
     raise InvalidError(Problem(path, text, "is unknown", f"write {', '.join(Confidence)}"))
 
 
+_AMOUNT: Final = RowKind(lambda name, memory: (name, memory), (("name", TEXT), ("memory", BYTES)))
 _CONFIDENCE: Final = FieldKind(str, _read_confidence)
 _REASONS: Final = RowKind(NeedReasons, (("peak", TEXT), ("target", TEXT), ("confidence", TEXT)))
 _NOTHING: Final = {"limit": None, "target": None, "told": None}

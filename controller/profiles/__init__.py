@@ -1,0 +1,3 @@
+"""
+What models need, from what all agents remember to one object for each owner.
+"""

@@ -1,0 +1,204 @@
+"""
+PURE. What becomes of an owner's profile: the status that follows from what all nodes remember, and
+whether it is worth a write.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controller.profiles.kept import core_digest, unpacked, whole_digest
+from gpufence.need import CardNeed, NodeNeed, ProposalTerms, merged, summarise
+from gpufence.need.applied import applied_amounts
+from gpufence.need.codec import MOST_DAYS
+from gpufence.need.profile import Apply, conditions_of, write_status
+from gpufence.need.summary import NO_TERMS
+from gpufence.times import read_moment, write_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from controller.profiles.kept import KeptNeed, KeptProfile
+    from gpufence.need import NeedSummary
+
+MOST_OWNERS: Final = 10_000
+"""
+Owners that get a profile; who is found after that many gets none.
+"""
+
+_DAY_SECONDS: Final = 86_400
+
+
+class ProfileOwner(NamedTuple):
+    """
+    Whose needs are one profile.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+
+
+class RememberedNeeds(NamedTuple):
+    """
+    What all nodes remember of one owner, packed, and of the cards it ran on.
+    """
+
+    packed: tuple[bytes, ...] = ()
+    cards: frozenset[CardNeed] = frozenset()
+
+
+class ProfileStep(StrEnum):
+    """
+    What is to be done about a profile.
+    """
+
+    NOTHING = "nothing"
+    CREATE = "create"
+    STATUS = "status"
+    DELETE = "delete"
+
+
+class ProfileChange(NamedTuple):
+    """
+    `minor` is a change of what decides nothing, which may wait.
+    """
+
+    step: ProfileStep
+    status: Mapping[str, object] | None = None
+    minor: bool = False
+
+
+_NO_CHANGE: Final = ProfileChange(ProfileStep.NOTHING)
+
+
+def by_owner(needs: Iterable[KeptNeed]) -> dict[ProfileOwner, RememberedNeeds]:
+    """
+    Put together by owner what the nodes remember.
+    """
+    found: dict[ProfileOwner, tuple[list[bytes], set[CardNeed]]] = {}
+    for need in needs:
+        cards = {card.model: card for card in need.cards}
+        for key, packed in need.owners.items():
+            owner = ProfileOwner(key.namespace, key.kind, key.name)
+            if owner not in found and len(found) >= MOST_OWNERS:
+                continue
+            blobs, models = found.setdefault(owner, ([], set()))
+            blobs.append(packed)
+            if key.card in cards:
+                models.add(cards[key.card])
+    return {
+        owner: RememberedNeeds(tuple(blobs), frozenset(models))
+        for owner, (blobs, models) in found.items()
+    }
+
+
+def today_of(needs: Iterable[KeptNeed], clock_day: str) -> str:
+    """
+    Return the day that it is: by our clock, but no later than any node says, since by a clock that
+    is ahead everything would be old.
+    """
+    newest = [need.newest for need in needs if not need.trouble and need.newest <= clock_day]
+    return max(newest, default=clock_day)
+
+
+def first_day(today: str) -> str:
+    """
+    Return the first of the days that count.
+    """
+    midnight = read_moment(f"{today}T00:00:00Z", "today")
+    return write_moment(midnight - (MOST_DAYS - 1) * _DAY_SECONDS)[: len(today)]
+
+
+def terms_of(before: KeptProfile | None, ceiling_bytes: int | None) -> ProposalTerms:
+    """
+    Return what an owner's profile and its namespace say about targets.
+    """
+    terms = NO_TERMS if before is None else before.profile.terms
+    bounds = [each for each in (terms.most_bytes, ceiling_bytes) if each is not None]
+    return terms._replace(most_bytes=min(bounds, default=None))
+
+
+def needs_of(remembered: RememberedNeeds, terms: ProposalTerms, today: str) -> list[NeedSummary]:
+    """
+    Add up what is remembered of an owner's last days. Of its cards the most that any node says
+    counts: so no single one brings a target down.
+    """
+    since = first_day(today)
+    nodes = []
+    for packed in remembered.packed:
+        owner = unpacked(packed)
+        days = tuple(day for day in owner.days if since <= day.day <= today)
+        nodes.append(NodeNeed("", (owner._replace(days=days),)))
+    cards = _cards(remembered.cards)
+    summarised = (summarise(owner, cards.get(owner.key.card), terms) for owner in merged(nodes))
+    return [each for each in summarised if each is not None]
+
+
+def change_of(
+    before: KeptProfile | None,
+    summaries: Sequence[NeedSummary],
+    terms: ProposalTerms,
+    now: str,
+) -> ProfileChange:
+    """
+    Decide about one profile, `before` being what there is of it, at the time `now`.
+    """
+    if not summaries:
+        gone = before is not None and before.made_by_us and not _is_touched(before)
+        return ProfileChange(ProfileStep.DELETE) if gone else _NO_CHANGE
+    status = _status(before, summaries, terms, now)
+    if before is None:
+        return ProfileChange(ProfileStep.CREATE, status)
+    if before.whole == whole_digest(status):
+        return _NO_CHANGE
+    return ProfileChange(ProfileStep.STATUS, status, before.core == core_digest(status))
+
+
+def _status(
+    before: KeptProfile | None,
+    summaries: Sequence[NeedSummary],
+    terms: ProposalTerms,
+    now: str,
+) -> dict[str, object]:
+    generation = 1 if before is None else before.profile.generation
+    applied: Mapping[str, int] = {}
+    if before is not None and before.profile.apply is Apply.AT_CREATE:
+        applied = applied_amounts(before.profile.applied, summaries, terms.most_bytes)
+    since = {} if before is None else before.conditions
+    conditions = []
+    for item in conditions_of(summaries):
+        word = str(item.holds)
+        was, at = since.get(item.type, ("", ""))
+        conditions.append(
+            {
+                "type": item.type,
+                "status": word,
+                "reason": item.reason,
+                "message": item.message,
+                "lastTransitionTime": at if was == word else now,
+                "observedGeneration": generation,
+            }
+        )
+    return {**write_status(summaries, generation, applied), "conditions": conditions}
+
+
+def _is_touched(before: KeptProfile) -> bool:
+    """
+    Return whether somebody has said anything in a profile's spec.
+    """
+    profile = before.profile
+    return profile.apply is not Apply.NEVER or profile.terms != NO_TERMS
+
+
+def _cards(cards: Iterable[CardNeed]) -> dict[str, CardNeed]:
+    found: dict[str, CardNeed] = {}
+    for card in cards:
+        other = found.get(card.model, card)
+        found[card.model] = CardNeed(
+            card.model,
+            max(card.memory_bytes, other.memory_bytes),
+            max(card.reserve_bytes, other.reserve_bytes),
+        )
+    return found

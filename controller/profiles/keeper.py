@@ -1,0 +1,267 @@
+"""
+Keep one GPUMemoryProfile for each owner, as what the nodes remember says; whoever holds the Lease
+writes. On a thread of its own, so that no release waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from controller.cluster.shared import Shared
+from controller.cluster.store import LiveStore
+from controller.profiles.figures import (
+    ProfileOwner,
+    ProfileStep,
+    RememberedNeeds,
+    by_owner,
+    change_of,
+    first_day,
+    needs_of,
+    terms_of,
+    today_of,
+)
+from controller.profiles.kept import keep_need, keep_profile
+from gpufence import names
+from gpufence.annotations import read_namespace_options
+from gpufence.errors import GpufenceError
+from gpufence.need.profile import profile_name
+from gpufence.times import write_moment
+from kube import (
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
+    Source,
+    core,
+    group,
+)
+from kube.optional import OptionalWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controller.cluster.kept import NamespaceWords
+    from controller.profiles.figures import ProfileChange
+    from controller.profiles.kept import KeptNeed, KeptProfile
+    from controller.profiles.writes import ProfileWrites
+    from controller.settings import ProfileSettings
+    from kube import Client
+
+_log = logging.getLogger(__name__)
+
+MINOR_SECONDS: Final = 3600.0
+"""
+How long what decides nothing waits for its write.
+"""
+REFUSED_SECONDS: Final = 600.0
+_DAY: Final = len("2026-11-19")
+_NOBODY: Final = RememberedNeeds()
+
+
+class _Wait(NamedTuple):
+    """
+    Of what nothing was made, and until when that is left alone, None for as long as it stays so.
+    """
+
+    seen: int
+    until: float | None
+
+
+class ProfileSources(NamedTuple):
+    """
+    `left` tells for how many seconds the Lease is ours, `namespaces` what those say. A collection
+    that is made later is found within `ask_seconds`.
+    """
+
+    left: Callable[[], float]
+    namespaces: Callable[[], Mapping[str, NamespaceWords]]
+    ask_seconds: float
+
+
+class ProfileKeeper:
+    """
+    `outcomes` counts what became of writes, by step.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        writes: ProfileWrites,
+        sources: ProfileSources,
+        settings: ProfileSettings,
+        namespace: str,
+    ) -> None:
+        self._writes = writes
+        self._sources = sources
+        self._settings = settings
+        self._needs: LiveStore[KeptNeed] = LiveStore()
+        self._profiles: LiveStore[KeptProfile] = LiveStore()
+        ask = sources.ask_seconds
+        of_needs = Source(
+            path=core("namespaces", namespace, "configmaps"),
+            keep=partial(keep_need, shared=Shared(), today=today),
+            query={"labelSelector": f"app.kubernetes.io/name={names.NEED_LABEL}"},
+            page_size=8,
+        )
+        of_profiles = Source(path=group(names.PROFILE_GROUP, names.PROFILES), keep=keep_profile)
+        self._watches = (
+            OptionalWatch(client, of_needs, self._needs, ask_seconds=ask),
+            OptionalWatch(client, of_profiles, self._profiles, ask_seconds=ask),
+        )
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="profiles", daemon=True)
+        self._waits: dict[ProfileOwner, _Wait] = {}
+        self._written: dict[ProfileOwner, float] = {}
+        self._damaged: dict[str, str] = {}
+        self._put_together: tuple[object, Mapping[ProfileOwner, RememberedNeeds]] = (None, {})
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """
+        Return how many nodes' needs and how many profiles are in view.
+        """
+        return len(self._needs.items), len(self._profiles.items)
+
+    def start(self) -> None:
+        for watch in self._watches:
+            watch.start()
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+        for watch in self._watches:
+            watch.stop()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._settings.pass_seconds):
+            try:
+                self.turn()
+            except GpufenceError as error:
+                _log.warning("profiles wait: %s", error)
+            except Exception:  # noqa: BLE001 - a bug in one pass must not end the passes
+                _log.exception("a pass over profiles failed")
+
+    def turn(self) -> None:
+        """
+        Bring as many profiles up to date as one pass may. Raises KubeError, and NotActingError.
+        """
+        if self._sources.left() <= 0 or not all(watch.synced for watch in self._watches):
+            # Somebody else may write them meanwhile.
+            self._waits.clear()
+            return
+        needs = self._needs.items
+        self._tell_damaged(needs)
+        day = today_of(needs.values(), today())
+        if self._put_together[0] is not needs:
+            self._put_together = needs, by_owner(needs.values())
+        self._keep_up(self._put_together[1], day)
+        self._forget_old(needs, day)
+
+    def _keep_up(self, remembered: Mapping[ProfileOwner, RememberedNeeds], day: str) -> None:
+        profiles, words = self._profiles.items, self._sources.namespaces()
+        ceilings = {name: _ceiling(each) for name, each in words.items()}
+        there = {_owner(each): each for each in profiles.values() if _is_the_one(each)}
+        every = there.keys() | remembered.keys()
+        self._waits = {owner: wait for owner, wait in self._waits.items() if owner in every}
+        self._written = {owner: at for owner, at in self._written.items() if owner in every}
+        left = self._settings.writes
+        for owner in sorted(every):
+            needs, before = remembered.get(owner, _NOBODY), there.get(owner)
+            ceiling = ceilings.get(owner.namespace)
+            seen = hash((needs.packed, needs.cards, ceiling, before and before.version, day))
+            if self._waiting(owner, seen):
+                continue
+            if left <= 0 or self._stop.is_set():
+                return
+            left -= 1
+            terms = terms_of(before, ceiling)
+            summaries = needs_of(needs, terms, day)
+            change = change_of(before, summaries, terms, write_moment(time.time()))
+            self._carry_out(owner, before, change, seen)
+
+    def _waiting(self, owner: ProfileOwner, seen: int) -> bool:
+        wait = self._waits.get(owner)
+        if wait is None or wait.seen != seen:
+            return False
+        return wait.until is None or time.monotonic() < wait.until
+
+    def _carry_out(
+        self, owner: ProfileOwner, before: KeptProfile | None, change: ProfileChange, seen: int
+    ) -> None:
+        """
+        Write what is to be written; raises KubeError where nothing can be written at the moment.
+        """
+        if change.step is ProfileStep.NOTHING:
+            self._waits[owner] = _Wait(seen, None)
+            return
+        now = time.monotonic()
+        if change.minor:
+            due = self._written.setdefault(owner, now) + MINOR_SECONDS
+            if now < due:
+                self._waits[owner] = _Wait(seen, due)
+                return
+        try:
+            outcome = self._writes.carry_out(owner, before, change)
+        except ConflictError:
+            outcome = "changed"  # looked at again in the next pass
+        except (ForbiddenError, InvalidRequestError, NotFoundError, ValueError) as error:
+            outcome = "refused"  # for good, by the server or since its name cannot be one
+            _log.warning("profile of %s %s/%s: %s", owner.kind, owner.namespace, owner.name, error)
+            self._waits[owner] = _Wait(seen, now + REFUSED_SECONDS)
+        else:
+            self._waits[owner] = _Wait(seen, None)
+            self._written[owner] = now
+        self.outcomes[change.step, outcome] += 1
+
+    def _forget_old(self, needs: Mapping[str, KeptNeed], day: str) -> None:
+        """
+        Delete what nodes remember of days that count no longer. Raises KubeError.
+        """
+        for need in needs.values():
+            if need.trouble or not need.newest or need.newest >= first_day(day):
+                continue
+            try:
+                self._writes.forget(need)
+            except (ConflictError, NotFoundError):
+                continue  # its agent writes again
+            except (ForbiddenError, InvalidRequestError) as error:
+                _log.warning("what %s remembers is old, and stays: %s", need.name, error)
+                continue
+            _log.info("forgotten: %s, whose last day was %s", need.name, need.newest)
+
+    def _tell_damaged(self, needs: Mapping[str, KeptNeed]) -> None:
+        """
+        Say once of each what cannot be read.
+        """
+        damaged = {need.name: need for need in needs.values() if need.trouble}
+        for name, need in damaged.items():
+            if self._damaged.get(name) != need.version:
+                _log.warning("ConfigMap %s counts for nothing: %s", name, need.trouble)
+        self._damaged = {name: need.version for name, need in damaged.items()}
+
+
+def today() -> str:
+    return write_moment(time.time())[:_DAY]
+
+
+def _owner(kept: KeptProfile) -> ProfileOwner:
+    return ProfileOwner(kept.profile.namespace, kept.profile.kind, kept.profile.owner)
+
+
+def _is_the_one(kept: KeptProfile) -> bool:
+    """
+    Return whether a profile has the name of its owner's: no other counts.
+    """
+    return kept.profile.name == profile_name(kept.profile.kind, kept.profile.owner)
+
+
+def _ceiling(words: NamespaceWords) -> int | None:
+    return read_namespace_options(words.annotations).max_memory_bytes

@@ -1,0 +1,179 @@
+"""
+PURE. What is remembered of the objects in which needs and profiles are: little, since there may be
+thousands of both. The days of each owner stay packed until they are added up.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gpufence import names
+from gpufence.errors import GpufenceError, InvalidError
+from gpufence.need import (
+    NeedKey,
+    NodeNeed,
+    OwnerNeed,
+    bounded,
+    need_configmap,
+    read_need,
+    write_need,
+)
+from gpufence.need.profile import read_profile
+from gpufence.shape import as_object, as_text, as_texts, objects
+from gpufence.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controller.cluster.shared import Shared
+    from gpufence.need import CardNeed
+    from gpufence.need.profile import MemoryProfile
+    from kube.replies import JsonObject
+
+MANAGED: Final = "app.kubernetes.io/managed-by"
+_DAY: Final = len("2026-11-19")
+_MOST_CHARACTERS: Final = 300
+_DIGEST: Final = 16
+_FAST: Final = 1
+_NOTHING: Final[Mapping[NeedKey, bytes]] = MappingProxyType({})
+
+
+class KeptNeed(NamedTuple):
+    """
+    What one node remembers; `trouble` says why it counts for nothing. `newest` is its last day, the
+    day on which the object was made where it holds none.
+    """
+
+    name: str
+    uid: str
+    version: str
+    newest: str
+    trouble: str = ""
+    cards: tuple[CardNeed, ...] = ()
+    owners: Mapping[NeedKey, bytes] = _NOTHING
+
+
+class KeptProfile(NamedTuple):
+    """
+    A profile without its figures. `whole` and `core` say what the status says, with the sentences
+    and without; `conditions` since when each holds or does not.
+    """
+
+    profile: MemoryProfile
+    uid: str
+    version: str
+    made_by_us: bool
+    whole: bytes
+    core: bytes
+    conditions: Mapping[str, tuple[str, str]]
+
+
+def keep_need(item: JsonObject, shared: Shared, today: Callable[[], str]) -> tuple[str, KeptNeed]:
+    """
+    Keep what a node remembers up to `today`, or why nobody can read that.
+    """
+    metadata = _part(item, "metadata")
+    name, uid, version = (str(metadata.get(key, "")) for key in ("name", "uid", "resourceVersion"))
+    newest = str(metadata.get("creationTimestamp", ""))[:_DAY]
+    try:
+        data = as_texts(item.get("data"), "data")
+        need = bounded(read_need(as_text(data.get(names.NEED_KEY), names.NEED_KEY)), today())
+    except GpufenceError as error:
+        why = printable(str(error), _MOST_CHARACTERS)
+        return name, KeptNeed(name, uid, version, newest, trouble=why)
+    if need_configmap(need.node) != name:
+        why = f"it is of node {printable(need.node, _MOST_CHARACTERS)}"
+        return name, KeptNeed(name, uid, version, newest, trouble=why)
+    days = [owner.last_day for owner in need.owners]
+    owners = {shared.value(each.key): _packed(each) for each in need.owners}
+    return name, KeptNeed(
+        name,
+        uid,
+        version,
+        max(days, default=newest),
+        cards=tuple(map(shared.value, need.cards)),
+        owners=owners,
+    )
+
+
+def unpacked(packed: bytes) -> OwnerNeed:
+    """
+    Return the days of one owner as a node remembers them.
+    """
+    return read_need(zlib.decompress(packed).decode()).owners[0]
+
+
+def keep_profile(item: JsonObject) -> tuple[str, KeptProfile | None]:
+    """
+    Keep a profile, whatever its status says; one whose spec nobody can read is none.
+    """
+    metadata, status = _part(item, "metadata"), _part(item, "status")
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    try:
+        profile, conditions = _read(item, status)
+    except InvalidError:
+        return name, None
+    return name, KeptProfile(
+        profile=profile._replace(containers=()),
+        uid=str(metadata.get("uid", "")),
+        version=str(metadata.get("resourceVersion", "")),
+        made_by_us=_part(metadata, "labels").get(MANAGED) == names.CONTROLLER,
+        whole=whole_digest(status),
+        core=core_digest(status),
+        conditions=conditions,
+    )
+
+
+def whole_digest(status: JsonObject) -> bytes:
+    """
+    Say in a few bytes what a status says, but for since when.
+    """
+    return _digest(_without(status, frozenset({"lastTransitionTime"})))
+
+
+def core_digest(status: JsonObject) -> bytes:
+    """
+    The same without what changes all the time and decides nothing: sentences, and hours.
+    """
+    return _digest(
+        _without(status, frozenset({"lastTransitionTime", "message", "reasons", "heldSeconds"}))
+    )
+
+
+def _read(
+    item: JsonObject, status: JsonObject
+) -> tuple[MemoryProfile, Mapping[str, tuple[str, str]]]:
+    try:
+        profile = read_profile(item)
+        listed = objects(status.get("conditions"), "status.conditions")
+        conditions = {
+            str(each.get("type")): (str(each.get("status")), str(each.get("lastTransitionTime")))
+            for each in listed
+        }
+    except InvalidError:
+        return read_profile({**item, "status": {}}), {}
+    return profile, conditions
+
+
+def _packed(owner: OwnerNeed) -> bytes:
+    return zlib.compress(write_need(NodeNeed("", (owner,))).encode(), _FAST)
+
+
+def _without(value: Any, keys: frozenset[str]) -> Any:  # noqa: ANN401 - JSON as it came
+    if isinstance(value, dict):
+        return {key: _without(each, keys) for key, each in value.items() if key not in keys}
+    return [_without(each, keys) for each in value] if isinstance(value, list) else value
+
+
+def _digest(value: object) -> bytes:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return blake2b(text.encode(), digest_size=_DIGEST).digest()
+
+
+def _part(item: JsonObject, key: str) -> JsonObject:
+    value = item.get(key)
+    return dict(as_object(value, key)) if isinstance(value, dict) else {}

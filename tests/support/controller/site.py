@@ -10,9 +10,13 @@ from uuid import uuid4
 
 from gpufence import names
 from gpufence.idle import ReleaseNote, read_note
+from gpufence.need import NodeNeed, need_configmap, write_need
+from gpufence.need.profile import KIND
 from kube import (
     ChangeType,
     JsonObject,
+    KubeError,
+    NotFoundError,
     PatchType,
     Reflector,
     Source,
@@ -35,6 +39,8 @@ from tests.support.site import RIGHTS, PlaneSite
 COMPONENT = COMPONENTS / "idle-release"
 DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
 _OWNERS = ("deployments", "statefulsets", "daemonsets", "replicasets")
+PROFILE = ApiKind(names.PROFILE_GROUP, KIND, names.PROFILES)
+PROFILES = PROFILE.everywhere
 _POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 
 
@@ -53,11 +59,55 @@ class ControllerSite(PlaneSite):
         """
         Apply what the component ships, but for its own Deployment.
         """
-        kinds = RIGHTS | _POLICIES | {"Lease"}
-        items = [moved(item, self.system) for item in manifests(COMPONENT) if item["kind"] in kinds]
-        text = json.dumps(items).replace(names.SYSTEM_NAMESPACE, self.system)
-        self.apply(*json.loads(text))
+        self._apply_all(manifests(COMPONENT))
         self.allow("release")
+
+    def install_profiles(self) -> None:
+        """
+        The same of the component that makes profiles, until the API server serves them.
+        """
+        self._apply_all(manifests(COMPONENTS / "need"))
+        wait_until(self._serves_profiles, "profiles are not served")
+
+    def _serves_profiles(self) -> bool:
+        try:
+            self.admin.get(PROFILES)
+        except KubeError:
+            return False
+        return True
+
+    def _apply_all(self, items: list[JsonObject]) -> None:
+        kinds = RIGHTS | _POLICIES | {"Lease", "CustomResourceDefinition"}
+        chosen = [moved(item, self.system) for item in items if item["kind"] in kinds]
+        text = json.dumps(chosen).replace(names.SYSTEM_NAMESPACE, self.system)
+        self.apply(*json.loads(text))
+
+    def remember(self, need: NodeNeed) -> None:
+        """
+        Write what a node remembers, as its agent does.
+        """
+        self.remember_text(need_configmap(need.node), write_need(need))
+
+    def remember_text(self, name: str, text: str) -> None:
+        labels = {"app.kubernetes.io/name": names.NEED_LABEL}
+        metadata = {"name": name, "namespace": self.system, "labels": labels}
+        data = {names.NEED_KEY: text}
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+    def profile(self, namespace: str, name: str) -> JsonObject:
+        """
+        Return a profile as it is, nothing where there is none.
+        """
+        try:
+            return self.admin.get(PROFILE.path(namespace, name))
+        except NotFoundError:
+            return {}
+
+    def say(self, namespace: str, name: str, **spec: str) -> None:
+        """
+        Change a profile's spec, as people do.
+        """
+        self.admin.patch(PROFILE.path(namespace, name), {"spec": spec}, PatchType.MERGE)
 
     def allow(self, rung: str) -> None:
         """

@@ -80,10 +80,10 @@ class _Pass:
             act = note_act(owner, self._world.now, self._rules)
             if act is not None:
                 del self._left[owner.key]
-                self._acts.append(act)
                 found = idleness(owner, self._rules)
                 why = act.message or "what is noted of its release is brought up to date"
                 self._standings[owner.key] = Standing(owner.key, act.step, found.state, why)
+                self._do(act)
 
     def bring_back(self) -> None:
         """
@@ -101,9 +101,9 @@ class _Pass:
             )
             if found.free_since is not None:
                 self._free_since[owner.key] = found.free_since
-            if found.act is not None and not any(act.step is Step.WAKE for act in self._acts):
-                self._acts.append(found.act)
             self._standings[owner.key] = found.standing
+            if found.act is not None and not any(act.step is Step.WAKE for act in self._acts):
+                self._do(found.act)
 
     def find_due(self) -> list[Due]:
         """
@@ -148,12 +148,6 @@ class _Pass:
         Release an owner unless something speaks against it just now; return how many went.
         """
         key, now = item.owner.key, self._world.now
-        against = refusal(self._memory, key, now)
-        if against:
-            self._standings[key] = self._standings[key]._replace(
-                why=f"the last look spoke against it: {against}"
-            )
-            return 0
         if left < 1:
             most = self._rules.per_minute
             self._standings[key] = self._standings[key]._replace(
@@ -161,8 +155,20 @@ class _Pass:
             )
             return 0
         why = f"all its pods have been idle since {write_moment(item.since)}{_for_whom(item)}"
-        self._acts.append(release_act(item.owner, why, now, item.threshold_seconds))
         self._standings[key] = self._standings[key]._replace(step=Step.RELEASE, why=why)
+        return self._do(release_act(item.owner, why, now, item.threshold_seconds))
+
+    def _do(self, act: Act) -> int:
+        """
+        Do it, unless just that was refused a moment ago: others go first. Return how many are done.
+        """
+        against = refusal(self._memory, act.key, self._world.now)
+        if against and act.replicas is not None:
+            standing = self._standings[act.key]
+            why = f"{act.step} was called off a moment ago: {against}"
+            self._standings[act.key] = standing._replace(step=Step.NOTHING, why=why)
+            return 0
+        self._acts.append(act)
         return 1
 
     def decision(self) -> ReleaseDecision:

@@ -233,7 +233,7 @@ def test_who_was_refused_does_not_hold_up_others() -> None:
     decision = done(cluster(*EVERYBODY, nodes=BIG), memory)
 
     assert [("release", "w1"), ("release", "w2")] == steps(decision)
-    assert "the last look spoke against it: pod w0-0 is busy" == (
+    assert "release was called off a moment ago: pod w0-0 is busy" == (
         decision.standings[owner_key("w0")].why
     )
 
@@ -270,7 +270,7 @@ def test_an_act_cut_short_is_finished_first() -> None:
     """
     half = noted(IDLE, NOTE._replace(phase=ReleasePhase.RELEASING))
     woken = owner_state(idle_pod("o-0"), name="other", note=NOTE, replicas=1)
-    decision = done(cluster(half, woken), TOLD)
+    decision = done(cluster(half, woken), refused(TOLD, KEY, "the API server did not answer", NOW))
 
     assert [("note-released", "worker"), ("note-woken", "other")] == steps(decision)
     assert "what is noted of its release is brought up to date" == decision.standings[KEY].why
@@ -298,6 +298,19 @@ def test_one_comes_back_in_a_pass() -> None:
     assert () == first.acts
     assert {owner.key: NOW for owner in owners} == first.memory.free_since
     assert [("wake", "a")] == steps(second)
+
+
+def test_what_the_api_server_refuses_is_not_asked_at_once_again() -> None:
+    """
+    A wake that failed a moment ago waits, and its standing says why.
+    """
+    owner = noted(owner_state(words=WORDS._replace(wake=WakeBy.WHEN_FREE)), NOTE)
+    free = replace(EMPTY, free_since={KEY: NOW - 600})
+    decision = done(cluster(owner), refused(free, KEY, "forbidden", NOW - 5))
+
+    assert () == decision.acts
+    assert "wake was called off a moment ago: forbidden" == decision.standings[KEY].why
+    assert [("wake", "worker")] == steps(done(cluster(owner), free))
 
 
 def test_a_released_owner_is_shown() -> None:

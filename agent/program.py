@@ -28,7 +28,7 @@ from agent.settings import STATUS_LISTEN, AgentSettings, read_agent_settings
 from agent.snapshot_view import snapshot_of
 from agent.version import version
 from gpufence.names import SIMULATOR_STATE
-from gpufence.need import bounded, write_need
+from gpufence.need import write_bounded
 from gpufence.settings import shown_settings, unknown_settings
 from gpufence.snapshot import write_snapshot
 from kube import connect
@@ -173,7 +173,7 @@ class Program:
 
     def _need(self) -> str:
         need = need_of(self._loop.state.need, self._settings.node)
-        return write_need(bounded(need, timestamp()[:_DAY])) + "\n"
+        return write_bounded(need, timestamp()[:_DAY]) + "\n"
 
     def _now(self) -> About:
         cluster = self._cluster

@@ -12,6 +12,7 @@ from gpufence.settings import setting
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent.model.pod import PodOnNode
     from agent.model.use import Observation
     from gpufence.need import CardNeed, NeedDay, NeedKey, NodeNeed
 
@@ -56,12 +57,26 @@ class StoredNeed(NamedTuple):
     written: str = ""
 
 
+class Met(NamedTuple):
+    """
+    The most that a container of a pod has shown on a card on one day, and the need it counts for.
+    """
+
+    key: NeedKey
+    pod: PodOnNode
+    day: str
+    most_bytes: int
+    largest_bytes: int
+    processes: int
+
+
 @dataclass(frozen=True, slots=True)
 class NeedLedger:
     """
     The days of each key. `known` are the pods that are there and have held memory, by UID and key,
-    each with the day on which it was counted last; `holding` are the keys that held memory at the
-    last look, `seen` says when each did so last.
+    each with the day on which it was counted last, and `met` what has been entered of each, by UID,
+    container and card. `holding` are the keys that held memory at the last look, the time of which
+    is entered up to `held_at`; `seen` says when each did so last.
 
     `restored` has the last day of each key that an earlier agent has stored, `restored_at` when:
     who is older than that and has such a key was counted by that agent.
@@ -70,7 +85,9 @@ class NeedLedger:
     rows: Mapping[NeedKey, Mapping[str, NeedDay]] = field(default_factory=dict)
     cards: Mapping[str, CardNeed] = field(default_factory=dict)
     known: Mapping[tuple[str, NeedKey], str] = field(default_factory=dict)
+    met: Mapping[tuple[str, str, str], Met] = field(default_factory=dict)
     holding: frozenset[NeedKey] = frozenset()
+    held_at: float = 0.0
     seen: Mapping[NeedKey, float] = field(default_factory=dict)
     at: float | None = None
     day: str = ""

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from agent.model.need import Met
 from agent.need.stays import key_of, model_of, models_of, part_of, stays
 from gpufence.need import NeedDay, NodeNeed, OwnerNeed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from agent.model.decision import Verdict
     from agent.model.need import NeedLedger, NeedLook, StoredNeed
@@ -42,20 +44,23 @@ def entered(ledger: NeedLedger, look: NeedLook) -> NeedLedger:
     observation = look.observation
     if not _is_due(ledger, look):
         return ledger
-    rows = dict(ledger.rows)
-    _hold(rows, ledger, look)
-    known = dict(ledger.known)
+    rows, known, met = dict(ledger.rows), dict(ledger.known), dict(ledger.met)
     holding: set[NeedKey] = set()
     for stay in stays(observation, look.before):
-        key = stay.key
+        place = stay.pod.uid, stay.container, stay.card.uuid
+        past = met.get(place)
+        if past is None or not _covers(past, stay, look.day):
+            met[place] = past = _meet(rows, known, ledger, stay, look.day)
         if stay.there:
-            holding.add(key)
-        _meet(rows, known, ledger, stay, look.day)
+            holding.add(past.key)
     if look.before is None or observation.pods is not look.before.pods:
-        for pod in observation.pods.by_uid.values():
+        there = observation.pods.by_uid
+        for pod in there.values():
             if pod.out_of_memory and pod.mode is not None:
                 _end(rows, known, pod, look)
-        known = {pair: day for pair, day in known.items() if pair[0] in observation.pods.by_uid}
+        known = {pair: day for pair, day in known.items() if pair[0] in there}
+        met = {place: item for place, item in met.items() if place[0] in there}
+    held_at = _hold(rows, ledger, look, holding)
     seen = {**ledger.seen, **dict.fromkeys(holding, look.now)}
     rows = _bounded(rows, seen)
     return replace(
@@ -63,7 +68,9 @@ def entered(ledger: NeedLedger, look: NeedLook) -> NeedLedger:
         rows=ledger.rows if rows == ledger.rows else rows,
         cards={**ledger.cards, **models_of(item.card for item in observation.sample.cards)},
         known=known,
+        met=met,
         holding=frozenset(holding),
+        held_at=held_at,
         seen={key: at for key, at in seen.items() if key in rows},
         at=look.now,
         day=look.day,
@@ -164,16 +171,38 @@ def _is_due(ledger: NeedLedger, look: NeedLook) -> bool:
     )
 
 
-def _hold(rows: dict[NeedKey, Mapping[str, NeedDay]], ledger: NeedLedger, look: NeedLook) -> None:
+def _hold(
+    rows: dict[NeedKey, Mapping[str, NeedDay]],
+    ledger: NeedLedger,
+    look: NeedLook,
+    holding: AbstractSet[NeedKey],
+) -> float:
     """
-    Enter the time since the last pass with those who held memory then, on the day it began.
+    Enter the time of those who held memory since it was entered last, on the day on which it began,
+    where they are others now or it is time to; return up to when it is entered.
     """
-    if ledger.at is None:
-        return
-    seconds = min(max(look.now - ledger.at, 0.0), PASS_SECONDS + look.gap_seconds)
+    same = holding == ledger.holding and look.day == ledger.day
+    if ledger.at is None or (same and look.now - ledger.held_at < PASS_SECONDS):
+        return look.now if ledger.at is None else ledger.held_at
+    since = min(max(look.now - ledger.at, 0.0), PASS_SECONDS + look.gap_seconds)
+    seconds = ledger.at - ledger.held_at + since
     for key in ledger.holding & rows.keys():
         row = _day(rows, key, ledger.day)
         _put(rows, key, row._replace(held_seconds=row.held_seconds + seconds))
+    return look.now
+
+
+def _covers(past: Met, stay: Stay, day: str) -> bool:
+    """
+    Return whether the same pod has shown as much on this day already.
+    """
+    return (
+        past.pod is stay.pod
+        and past.day == day
+        and past.most_bytes >= stay.most_bytes
+        and past.largest_bytes >= stay.largest_bytes
+        and past.processes >= stay.processes
+    )
 
 
 def _meet(
@@ -182,11 +211,11 @@ def _meet(
     ledger: NeedLedger,
     stay: Stay,
     day: str,
-) -> None:
+) -> Met:
     """
     Enter what a container holds, and count its pod if this day has not seen it.
     """
-    key, uid = stay.key, stay.pod.uid
+    key, uid = key_of(stay.pod, stay.container, stay.card), stay.pod.uid
     row = united(_day(rows, key, day), stay.as_day(day))
     counted_on = known.get((uid, key))
     if counted_on != day:
@@ -198,6 +227,7 @@ def _meet(
         pods = row.pods + (0 if counted_on == day else 1)
         row = row._replace(pods=pods, started=row.started + (0 if old else 1))
     _put(rows, key, row)
+    return Met(key, stay.pod, day, stay.most_bytes, stay.largest_bytes, stay.processes)
 
 
 def _end(

@@ -43,8 +43,8 @@ class Stay(NamedTuple):
     there: bool = True
 
     @property
-    def key(self) -> NeedKey:
-        return key_of(self.pod, self.container, self.card)
+    def most_bytes(self) -> int:
+        return max(self.used_bytes, self.driver_bytes)
 
     def as_day(self, day: str) -> NeedDay:
         """
@@ -54,7 +54,7 @@ class Stay(NamedTuple):
         full = None if cap is None else cap.cap_bytes + cap.reserve_bytes
         return NeedDay(
             day=day,
-            peak_bytes=max(self.used_bytes, self.driver_bytes),
+            peak_bytes=self.most_bytes,
             pods=0,
             processes=self.processes,
             capped=full is not None and self.largest_bytes * 100 >= full * FULL_PERCENT,

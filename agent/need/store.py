@@ -10,7 +10,7 @@ from agent.model.need import NO_NEED, StoredNeed
 from agent.need.ledger import need_of, restored
 from gpufence import names
 from gpufence.errors import InvalidError, Problem
-from gpufence.need import bounded, need_configmap, read_need, write_need
+from gpufence.need import bounded, need_configmap, read_need, write_bounded
 from gpufence.shape import Object, as_object, as_text, as_texts
 from gpufence.times import read_moment, write_moment
 
@@ -37,7 +37,7 @@ def configmap(need: NodeNeed, now: str, version: str) -> dict[str, object]:
             **about,
         },
         "data": {
-            names.NEED_KEY: write_need(bounded(need, now[:_DAY])),
+            names.NEED_KEY: write_bounded(need, now[:_DAY]),
             names.NEED_WRITTEN: now,
         },
     }

@@ -2,7 +2,14 @@
 How much memory the models need: what was measured from day to day, and what follows from it.
 """
 
-from gpufence.need.codec import VERSION, bounded, need_configmap, read_need, write_need
+from gpufence.need.codec import (
+    VERSION,
+    bounded,
+    need_configmap,
+    read_need,
+    write_bounded,
+    write_need,
+)
 from gpufence.need.measured import Confidence, cards_of, merged
 from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, top_owner
 from gpufence.need.summary import NeedReasons, NeedSummary, ProposalTerms, summaries, summarise
@@ -29,5 +36,6 @@ __all__ = [
     "summaries",
     "summarise",
     "top_owner",
+    "write_bounded",
     "write_need",
 ]

@@ -63,6 +63,20 @@ def read_need(text: str) -> NodeNeed:
 
 def bounded(need: NodeNeed, today: str) -> NodeNeed:
     """
+    Return as much of it as is kept.
+    """
+    return _fitted(need, today)[0]
+
+
+def write_bounded(need: NodeNeed, today: str) -> str:
+    """
+    Write as much of it as is kept.
+    """
+    return _fitted(need, today)[1]
+
+
+def _fitted(need: NodeNeed, today: str) -> tuple[NodeNeed, str]:
+    """
     Return as much of it as is kept: the newest days up to `today`, of those owners that were there
     last, as long as they fit into one object. The oldest day goes first, and with it who has been
     away longest; a day that has not begun comes of a clock that was wrong. Where most have not
@@ -78,10 +92,12 @@ def bounded(need: NodeNeed, today: str) -> NodeNeed:
     ]
     kept = _newest(past, MOST_DAYS)
     fitting, most = need._replace(owners=kept), MOST_DAYS
-    while len(write_need(fitting)) > MOST_BYTES and most > 1:
+    text = write_need(fitting)
+    while len(text) > MOST_BYTES and most > 1:
         most -= 1
         fitting = need._replace(owners=_newest(kept, most))
-    return fitting
+        text = write_need(fitting)
+    return fitting, text
 
 
 def need_configmap(node: str) -> str:

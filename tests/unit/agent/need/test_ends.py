@@ -188,7 +188,7 @@ def test_an_unknown_look_is_no_end() -> None:
     """
     book = Book()
     seen = book.look({"a": GIB}, pod(out_of_memory={"main": TODAY}))
-    book.ledger = replace(book.ledger, rows={})
+    book.ledger = replace(book.ledger, rows={}, met={})
     book.now += 20.0
     book.enter(seen)
 

@@ -17,6 +17,7 @@ from gpufence.need import (
     bounded,
     need_configmap,
     read_need,
+    write_bounded,
     write_need,
 )
 from gpufence.need.codec import MOST_BYTES, MOST_DAYS, MOST_OWNERS
@@ -188,6 +189,7 @@ def test_as_many_owners_as_are_kept_fit_into_one_object() -> None:
     need = NodeNeed("n", tuple(owner(f"o{number:03}", *days) for number in range(MOST_OWNERS)))
 
     assert need == bounded(need, day(14))
+    assert write_need(need) == write_bounded(need, day(14))
     assert MOST_BYTES >= len(write_need(need))
 
 

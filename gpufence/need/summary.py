@@ -130,7 +130,7 @@ def _why_peak(measured: Measured) -> str:
     """
     most = measured.most
     row = next(row for row in measured.rows if row.peak_bytes == most.peak_bytes)
-    by = "the driver's own high-water mark" if row.driver_peak else "measured once a second"
+    by = "the driver's own high-water mark" if row.driver_peak else "as the agent measured"
     several = f" in {row.processes} processes" if row.processes > 1 else ""
     return f"{mebibytes(most.peak_bytes)} held by one pod on one card{several} on {row.day}, {by}"
 

@@ -44,7 +44,7 @@ def test_all_that_is_said_of_a_model_has_its_reason() -> None:
     assert (7, 7, 7 * 86_400.0) == (said.days, said.pods, said.held_seconds)
     assert (8 * GIB, 5 * GIB) == (said.limit_bytes, said.told_bytes)
     assert (
-        "4096 MiB held by one pod on one card on 2026-11-01, measured once a second",
+        "4096 MiB held by one pod on one card on 2026-11-01, as the agent measured",
         "the peak and 15 %, as a limit by the share rule",
         "7 days, 7 pods, and the peak stands",
     ) == said.reasons

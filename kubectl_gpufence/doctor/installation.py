@@ -24,7 +24,7 @@ Validity = tuple[tuple[float, float], ...]
 HOOKS: Final = tuple(
     f"{name}.gpufence.io" for name in ("observe.pods", "cap.pods", "evict.pods", "bindings")
 )
-POLICIES: Final = ("gpufence-mode", "gpufence-frozen-annotations")
+POLICIES: Final = ("gpufence-mode", "gpufence-frozen-annotations", "gpufence-agent-need")
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ def test_a_report_says_since_when_it_counts(desk: Desk) -> None:
 
     assert "Job/trainer" in table.out
     assert "note: measured since 2026-01-02T00:00:00Z\n" in table.err
-    assert "SUGGESTED is the peak and a tenth" in table.err
+    assert "SUGGESTED is the peak and 15 %" in table.err
     assert 2 == len(rows.out.splitlines())
     assert "trainer" == desk.run("report", "-o", "json").json["owners"][0]["name"]
 

@@ -40,7 +40,7 @@ def texts(**changes: Any) -> str:
         (replace(FINE, deployment=sick.deployment(1, None)), "all is well"),
         (replace(FINE, version=sick.version("v1.35.0")), "nothing is wrong, 1 worth a look"),
         (replace(FINE, system=MaybeHidden()), "1 thing is wrong"),
-        (sick.denied(), "nothing wrong was found, and 10 could not be found out"),
+        (sick.denied(), "nothing wrong was found, and 11 could not be found out"),
     ],
     ids=["fine", "one replica", "old", "absent", "denied"],
 )

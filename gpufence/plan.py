@@ -85,10 +85,20 @@ class ContainerPlan(NamedTuple):
     reads: tuple[str, ...] = ()
 
 
+class ProfileUsed(NamedTuple):
+    """
+    Which profile's amounts a pod holds to, and in which generation of its spec.
+    """
+
+    name: str
+    generation: int
+
+
 class Plan(NamedTuple):
     """
     `namespace` holds the namespace's annotations that counted when the pod was created: whoever
-    computes again at binding must not ask what they are by then.
+    computes again at binding must not ask what they are by then. `profile` is whose amounts the
+    pod's are, None where nobody's but its own.
     """
 
     mode: Mode
@@ -96,6 +106,7 @@ class Plan(NamedTuple):
     limit_bytes: int | None
     containers: Mapping[str, ContainerPlan] = MappingProxyType({})
     namespace: Mapping[str, str] = MappingProxyType({})
+    profile: ProfileUsed | None = None
 
 
 def write_plan(plan: Plan) -> str:
@@ -138,6 +149,8 @@ def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
     Write the annotation of a plan whose containers have been written already.
     """
     namespace = f'"namespace":{_ENCODER.encode(dict(plan.namespace))},' if plan.namespace else ""
+    if plan.profile is not None:
+        namespace += f'"profile":{_ENCODER.encode(plan.profile._asdict())},'
     parts = ",".join([f"{quoted(name)}:{text}" for name, text in containers.items()])
     return (
         f'{{"v":{VERSION},"mode":"{plan.mode}","dialect":{quoted(plan.dialect)},'
@@ -164,7 +177,16 @@ def read_plan(text: str) -> Plan:
             for name, item in containers.items()
         },
         namespace=as_texts(written.get("namespace"), f"{PLAN}.namespace"),
+        profile=_profile(written.get("profile"), f"{PLAN}.profile"),
     )
+
+
+def _profile(value: object, path: str) -> ProfileUsed | None:
+    if value is None:
+        return None
+    written = as_object(value, path)
+    name = as_text(written.get("name"), f"{path}.name")
+    return ProfileUsed(name, as_integer(written.get("generation"), f"{path}.generation"))
 
 
 def _container(written: Object, name: str) -> ContainerPlan:

@@ -11,9 +11,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from gpufence import names
+from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
+from gpufence.need import top_owner
+from gpufence.need.applied import AppliedProfile
+from gpufence.need.profile import Apply, profile_name, read_profile
 from gpufence.nodes import read_node
 from kube import Cache
+from kube.owners import controller_of, part_of
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -21,9 +26,11 @@ if TYPE_CHECKING:
 
     from gpufence.dialects import Units
     from gpufence.nodes import GpuNode
+    from gpufence.shape import Object
     from kube import ChangeType, JsonObject
 
 H = TypeVar("H", bound="Hashable")
+T = TypeVar("T")
 
 _LEAST_PAUSE_SECONDS = 0.02
 _PAUSES_PER_BUILD = 20  # so that building never takes more than a twentieth of the time
@@ -36,7 +43,23 @@ _MOST_SHARED = 8192
 """More different values than that are not worth remembering."""
 
 
-class NodeCache(Cache["GpuNode"]):
+class SparseCache(Cache[T]):
+    """
+    A cache of those objects of a collection that concern us: None stands for any other.
+    """
+
+    def replace(self, objects: Sequence[tuple[str, T | None]]) -> None:
+        super().replace([(name, item) for name, item in objects if item is not None])
+
+    def apply(self, change: ChangeType, item: tuple[str, T | None]) -> None:
+        name, kept = item
+        if kept is None:
+            super().forget(name)
+        else:
+            super().apply(change, (name, kept))
+
+
+class NodeCache(SparseCache["GpuNode"]):
     """
     The GPU nodes by name, and the fleet made of them.
 
@@ -52,15 +75,8 @@ class NodeCache(Cache["GpuNode"]):
         self._next_build = 0.0
 
     def replace(self, objects: Sequence[NamedNode]) -> None:
-        super().replace([(name, node) for name, node in objects if node is not None])
+        super().replace(objects)
         self._next_build = 0.0
-
-    def apply(self, change: ChangeType, item: NamedNode) -> None:
-        name, node = item
-        if node is None:
-            super().forget(name)
-        else:
-            super().apply(change, (name, node))
 
     def fleet(self) -> Fleet:
         now = self._monotonic()
@@ -104,6 +120,35 @@ def keep_namespace(namespace: JsonObject) -> NamedAnnotations:
 
 def _name(item: JsonObject) -> str:
     return str(item.get("metadata", {}).get("name", ""))
+
+
+def keep_profile(profile: JsonObject) -> tuple[str, AppliedProfile | None]:
+    """
+    Remember of a profile what it gives to pods, where it is to be applied and has anything to give.
+    """
+    metadata = profile.get("metadata", {})
+    key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    try:
+        found = read_profile(profile)
+    except InvalidError:
+        return key, None
+    if found.apply is not Apply.AT_CREATE or not found.applied:
+        return key, None
+    most = min(found.terms.most_bytes or LARGEST_CARD, LARGEST_CARD)
+    amounts = {_shared(name): min(amount, most) for name, amount in found.applied.items()}
+    return key, AppliedProfile(found.name, found.generation, amounts)
+
+
+def profile_of(namespace: str, pod: Object) -> str:
+    """
+    Return by which key the profile of a pod's owner would be remembered.
+    """
+    metadata = part_of(dict(pod), "metadata")
+    owner = controller_of(metadata)
+    if owner is None:
+        return f"{namespace}/{profile_name('Pod', str(metadata.get('name', '')))}"
+    kind, name = top_owner(owner.kind, owner.name, part_of(metadata, "labels"))
+    return f"{namespace}/{profile_name(kind, name)}"
 
 
 class Labels(Mapping[str, str]):

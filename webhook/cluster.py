@@ -12,15 +12,25 @@ from typing import TYPE_CHECKING, Protocol
 
 from gpufence import names
 from gpufence.errors import GpufenceError
-from kube import Cache, KubeError, NotFoundError, Reflector, Source, core
-from webhook.caches import NodeCache, keep_namespace, keep_node
+from kube import Cache, KubeError, NotFoundError, Reflector, Source, core, group
+from kube.optional import OptionalWatch
+from webhook.caches import (
+    NodeCache,
+    SparseCache,
+    keep_namespace,
+    keep_node,
+    keep_profile,
+    profile_of,
+)
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpufence.dialects import Units
+    from gpufence.need.applied import AppliedProfile
     from gpufence.nodes import GpuNode
+    from gpufence.shape import Object
     from kube import Client, JsonObject, WatchSettings
     from webhook.caches import NamedAnnotations, NamedNode
 
@@ -64,6 +74,12 @@ class ClusterView(Protocol):
     def namespace(self, name: str) -> Mapping[str, str] | None:
         """
         Return the annotations of a fenced namespace, if it is known.
+        """
+        ...
+
+    def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
+        """
+        Return the profile of a pod's owner, where there is one that is to be applied.
         """
         ...
 
@@ -111,6 +127,10 @@ class WithoutCluster:
         del name
         return {}
 
+    def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
+        del namespace, pod
+        return None
+
     async def read_namespace(self, name: str) -> Mapping[str, str]:
         del name
         return {}
@@ -144,6 +164,13 @@ class LiveCluster:
         self._waiting = 0
         self.nodes = NodeCache()
         self.namespaces: Cache[Mapping[str, str]] = Cache()
+        self.profiles: SparseCache[AppliedProfile] = SparseCache()
+        self._profiles_watch = OptionalWatch(
+            client,
+            Source(path=group(names.PROFILE_GROUP, names.PROFILES), keep=keep_profile),
+            self.profiles,
+            watching,
+        )
         self._reflectors: dict[str, Reflector[NamedNode] | Reflector[NamedAnnotations]] = {
             "nodes": Reflector(
                 client,
@@ -166,10 +193,12 @@ class LiveCluster:
     def start(self) -> None:
         for reflector in self._reflectors.values():
             reflector.start()
+        self._profiles_watch.start()
 
     def stop(self) -> None:
         for reflector in self._reflectors.values():
             reflector.stop()
+        self._profiles_watch.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
@@ -182,6 +211,10 @@ class LiveCluster:
     def namespace(self, name: str) -> Mapping[str, str] | None:
         return self.namespaces.items.get(name)
 
+    def profile(self, namespace: str, pod: Object) -> AppliedProfile | None:
+        profiles = self.profiles.items
+        return profiles.get(profile_of(namespace, pod)) if profiles else None
+
     async def read_namespace(self, name: str) -> Mapping[str, str]:
         return keep_namespace(await self._get("namespaces", name))[1]
 
@@ -193,6 +226,8 @@ class LiveCluster:
 
     def trouble(self) -> str | None:
         missing = [kind for kind, each in self._reflectors.items() if not each.state.synced]
+        if not self._profiles_watch.settled:
+            missing.append("profiles")
         return f"{' and '.join(missing)} have not been read yet" if missing else None
 
     def silence_seconds(self) -> dict[str, float]:

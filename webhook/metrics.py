@@ -35,6 +35,7 @@ EXPIRY: Final = "gpufence_webhook_certificate_expiry_seconds"
 READY: Final = "gpufence_webhook_ready"
 NODES: Final = "gpufence_webhook_gpu_nodes"
 NAMESPACES: Final = "gpufence_webhook_namespaces"
+PROFILES: Final = "gpufence_webhook_applied_profiles"
 SILENCE: Final = "gpufence_webhook_cluster_silence_seconds"
 
 _NOTHING = Distribution((0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5))

@@ -160,6 +160,11 @@ def _add_cluster_gauges(metrics: Metrics, live: LiveCluster) -> None:
             lambda: len(live.namespaces.items),
         ),
         Gauge(
+            names.PROFILES,
+            "Profiles whose targets are the limits of pods that are made.",
+            lambda: len(live.profiles.items),
+        ),
+        Gauge(
             names.SILENCE,
             "Seconds since a watch of the cluster heard anything; bookmarks come every minute.",
             live.silence_seconds,

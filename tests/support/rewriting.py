@@ -14,6 +14,7 @@ from gpufence import names
 from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
 from gpufence.mode import Mode
+from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode, read_node
 from gpufence.quantity import MIB
 from webhook.fleet import Fleet
@@ -37,8 +38,9 @@ def decide(
     namespace: Mapping[str, str] | None = None,
     fleet: Fleet | None = None,
     policy: WebhookPolicy = POLICY,
+    profile: AppliedProfile | None = None,
 ) -> Rewrite | Unchanged | Refusal:
-    return rewrite(copy.deepcopy(pod), mode, namespace or {}, fleet or Fleet(()), policy)
+    return rewrite(copy.deepcopy(pod), mode, namespace or {}, fleet or Fleet(()), policy, profile)
 
 
 def rewritten(
@@ -47,11 +49,12 @@ def rewritten(
     namespace: Mapping[str, str] | None = None,
     fleet: Fleet | None = None,
     policy: WebhookPolicy = POLICY,
+    profile: AppliedProfile | None = None,
 ) -> tuple[dict[str, Any], Rewrite]:
     """
     Return the pod as the API server would have it, with what led there.
     """
-    said = decide(pod, mode, namespace, fleet, policy)
+    said = decide(pod, mode, namespace, fleet, policy, profile)
     assert isinstance(said, Rewrite), said
     return applied(pod, said), said
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 from uuid import uuid4
 
 from gpufence import names
-from kube import ClientSettings, JsonObject, NotFoundError, PatchType, connect, core
+from kube import ClientSettings, JsonObject, KubeError, NotFoundError, PatchType, connect, core
 from simulator.controlplane import ControlPlane
 from tests.support import objects
 from tests.support.manifests import BASE, moved
@@ -60,6 +60,17 @@ class Site:
         try:
             self.admin.get(path)
         except NotFoundError:
+            return False
+        return True
+
+    def serves(self, path: str) -> bool:
+        """
+        Return whether the API server hands a kind out, which it begins to do a moment after that is
+        defined.
+        """
+        try:
+            self.admin.get(path)
+        except KubeError:
             return False
         return True
 

@@ -76,7 +76,12 @@ class PodHook:
         subject = review.subject
         try:
             decision = rewrite(
-                review.object, self._mode, annotations, self._cluster.fleet(), self._policy
+                review.object,
+                self._mode,
+                annotations,
+                self._cluster.fleet(),
+                self._policy,
+                self._cluster.profile(subject.namespace, review.object),
             )
         except InvalidError as error:
             sentence = "request.object is not shaped like a pod"

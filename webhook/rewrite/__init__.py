@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gpufence import names
 from gpufence.dialects import Unreadable
 from gpufence.mode import Mode
-from gpufence.plan import Plan
+from gpufence.need.applied import is_applied
+from gpufence.plan import Plan, ProfileUsed
 from gpufence.pods import read_pod
 from gpufence.shape import as_list, as_object, as_texts
 from webhook.operations import Patch
@@ -38,6 +39,7 @@ from webhook.rewrite.python_hook import HookMount, hook_texts, mount_hook
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpufence.need.applied import AppliedProfile
     from gpufence.pods import Pod
     from gpufence.shape import Object
     from webhook.fleet import Fleet
@@ -52,6 +54,7 @@ __all__ = ["Refusal", "Rewrite", "Unchanged", "rewrite"]
 _NO_GPU = "it asks for no GPU memory"
 _DONE = "everything is as it should be already"
 _WINDOWS = "it runs on Windows, where nothing of gpufence applies"
+_ITS_LIBRARY = "its library caps it by the amount in its resources"
 _MIRROR = "it mirrors a static pod, which the kubelet runs as its file says"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -95,10 +98,11 @@ def rewrite(
     namespace: Mapping[str, str],
     fleet: Fleet,
     policy: WebhookPolicy,
+    profile: AppliedProfile | None = None,
 ) -> Rewrite | Unchanged | Refusal:
     """
     Decide about a pod that is being created, and change it as the operations say; `namespace` are
-    the annotations of its namespace.
+    the annotations of its namespace, `profile` is its owner's where that is to be applied.
 
     Raises `InvalidError` for what is no pod at all.
     """
@@ -112,12 +116,18 @@ def rewrite(
     system = as_object(spec.get("os"), "spec.os").get("name")
     if "windows" in (system, read.node_selector.get(names.OS)):
         return _left_alone(pod, mode, _WINDOWS)
-    admitted, inputs = _inputs(read, mode, namespace, fleet, policy)
+    admitted, inputs = _inputs(read, mode, namespace, fleet, policy, profile)
     if not isinstance(inputs.limits, PodLimits):
         word = only_requested(spec)
         if word or not may_be_ours(read):
             return _left_alone(pod, mode, word or _NO_GPU, (word,) if word else ())
     decision = decide(inputs, pod, policy.hook_source)
+    if inputs.profile is not None and (decision.hard or _capped_by_library(inputs)):
+        # Nobody's pod stays out for what was measured of others.
+        admitted, inputs = _inputs(read, mode, namespace, fleet, policy)
+        why = decision.hard[0] if decision.hard else _ITS_LIBRARY
+        admitted = _remarked(admitted, profile, why)
+        decision = decide(inputs, pod, policy.hook_source)
     refused = mode is Mode.EVICT and bool(decision.hard)
     if refused and (decision.unfit or not _by_namespace(inputs, pod, namespace, policy)):
         return _refusal(*decision.hard)
@@ -193,13 +203,27 @@ def _left_alone(
     )
 
 
+def _capped_by_library(inputs: PlanInputs) -> bool:
+    return isinstance(inputs.limits, PodLimits) and inputs.limits.library_caps
+
+
+def _remarked(admitted: AdmittedPod, profile: AppliedProfile | None, why: str) -> AdmittedPod:
+    name = "" if profile is None else profile.name
+    return admitted._replace(standing=(*admitted.standing, f"profile {name} is not applied: {why}"))
+
+
 def _inputs(
-    read: Pod, mode: Mode, namespace: Mapping[str, str], fleet: Fleet, policy: WebhookPolicy
+    read: Pod,
+    mode: Mode,
+    namespace: Mapping[str, str],
+    fleet: Fleet,
+    policy: WebhookPolicy,
+    profile: AppliedProfile | None = None,
 ) -> tuple[AdmittedPod, PlanInputs]:
     """
     Read a pod that is being created, for every card of the fleet that it may meet.
     """
-    admitted = admit(read, namespace)
+    admitted = admit(read, namespace, profile)
     candidates = fleet.candidates(admitted.pod, policy.default)
     node = fleet.node(read.node_name) if read.node_name else None
     if node is not None and any(card.memory_bytes is None for card in candidates):
@@ -211,6 +235,9 @@ def _inputs(
         fitting = without_amounts(admitted, inputs.limits.problem)
         if fitting is not None:
             return fitting, read_inputs(fitting.pod, *terms)
+    if profile is not None and is_applied(profile, admitted.pod):
+        used = ProfileUsed(profile.name, profile.generation)
+        return admitted, inputs._replace(profile=used)
     return admitted, inputs
 
 

@@ -10,11 +10,13 @@ from gpufence import names
 from gpufence.annotations import defaults_from, read_pod_options
 from gpufence.candidates import wanted_resources
 from gpufence.dialects import BOOKKEEPING_KEYS, concerns_gpufence
+from gpufence.need.applied import applied_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpufence.errors import Problem
+    from gpufence.need.applied import AppliedProfile
     from gpufence.pods import Pod
     from webhook.operations import Patch
 
@@ -41,16 +43,24 @@ class AdmittedPod(NamedTuple):
     passing: tuple[str, ...]
 
 
-def admit(pod: Pod, namespace: Mapping[str, str]) -> AdmittedPod:
+def admit(
+    pod: Pod, namespace: Mapping[str, str], profile: AppliedProfile | None = None
+) -> AdmittedPod:
     """
-    Take over the namespace's defaults, and leave out what only schedulers may write.
+    Take over the namespace's defaults, the amounts of its owner's profile before those, and leave
+    out what only schedulers may write.
     """
     forged = [key for key in _BOOKKEEPING if key in pod.annotations]
-    if not namespace and not forged:
+    if not namespace and not forged and profile is None:
         return AdmittedPod(pod, {}, (), ())
     containers = frozenset(item.name for item in pod.containers)
-    heard = namespace if may_be_ours(pod) else {}
+    ours = may_be_ours(pod)
+    heard = namespace if ours else {}
     defaults, problems = _defaults(heard, pod.annotations, containers)
+    amounts = applied_texts(profile, pod) if ours and profile is not None else {}
+    if amounts:
+        others = {key: text for key, text in defaults.items() if not key.startswith(names.MEMORY)}
+        defaults = {**others, **amounts}
     kept = {key: text for key, text in pod.annotations.items() if key not in forged}
     return AdmittedPod(
         pod._replace(annotations={**kept, **defaults}),

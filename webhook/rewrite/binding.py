@@ -51,7 +51,7 @@ def exact_values(pod: Object, node: GpuNode, policy: WebhookPolicy) -> dict[str,
     )
     if inputs.dialect != plan.dialect:
         return {}
-    exact = decide(inputs, pod, policy.hook_source).annotations
+    exact = decide(inputs._replace(profile=plan.profile), pod, policy.hook_source).annotations
     if names.WARNINGS in read.annotations:
         exact.setdefault(names.WARNINGS, "")  # a Binding can replace a key but not remove it
     return {key: text for key, text in exact.items() if _belongs(key, read)}

@@ -62,6 +62,7 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecisio
         limit_bytes=limits.limit_bytes if isinstance(limits, PodLimits) else None,
         containers={item.container.text.name: item.injection.plan for item in containers},
         namespace=inputs.namespace_texts,
+        profile=inputs.profile,
     )
     summary = sentences.summary(inputs, plan)
     hard = sentences.hard_problems(inputs)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpufence.dialects import Units
     from gpufence.errors import Problem
     from gpufence.nodes import GpuNode
+    from gpufence.plan import ProfileUsed
     from gpufence.pods import Pod
 
 _NAMESPACE_KEYS = (names.MAX_MEMORY, names.IMPLIED_LIMITS)
@@ -64,7 +65,8 @@ class PlanInputs(NamedTuple):
     A pod as it counts, what its annotations ask for, and its limits or why there are none.
 
     `namespace_texts` are the namespace's annotations that count without standing on the pod. `node`
-    is known only at binding, or where the pod names its node itself.
+    is known only at binding, or where the pod names its node itself. `profile` is whose amounts the
+    pod holds to.
     """
 
     mode: Mode
@@ -76,6 +78,7 @@ class PlanInputs(NamedTuple):
     limits: PodLimits | Undeclared | Unreadable
     terms: PodTerms
     node: KnownNode | None
+    profile: ProfileUsed | None = None
 
     @property
     def dialect(self) -> str | None:

@@ -78,7 +78,8 @@ def summary(inputs: PlanInputs, plan: Plan) -> str:
     if isinstance(limits, Unreadable):
         return f"told nothing, its limit cannot be read: {limits.problem.sentence}"
     limit = "unknown" if plan.limit_bytes is None else write_mebibytes(plan.limit_bytes)
-    head = f"{plan.dialect}: limit {limit} on each card ({limits.first.basis})"
+    by = "" if inputs.profile is None else f", by profile {inputs.profile.name}"
+    head = f"{plan.dialect}: limit {limit} on each card ({limits.first.basis}{by})"
     return f"{head}; {_course(inputs, limits, plan)}{_where(inputs)}"
 
 

@@ -10,6 +10,7 @@ from gpufence import names
 from gpufence.candidates import CandidateCard
 from gpufence.cards import Card
 from gpufence.dialects import Units
+from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode
 from gpufence.quantity import GIB, MIB
 from webhook.policy import Toleration, WebhookPolicy
@@ -185,3 +186,14 @@ policies = st.builds(
     reserve_override=st.none() | st.just(300 * MIB),
     hook_source=st.sampled_from(["", "pass\n"]),
 )
+
+
+profiles = st.none() | st.builds(
+    AppliedProfile,
+    st.just("deployment-worker"),
+    st.integers(1, 9),
+    st.dictionaries(st.sampled_from(NAMES), st.integers(1, 2**36), min_size=1),
+)
+"""
+Profiles of owners, of which some know all containers, and some say what no card can hold.
+"""

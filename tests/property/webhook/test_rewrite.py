@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 
 from gpufence import names
 from gpufence.mode import Mode
+from gpufence.need.applied import AppliedProfile
 from gpufence.nodes import GpuNode
 from gpufence.plan import Plan
 from gpufence.pods import read_pod
-from tests.property.webhook.strategies import manifests, namespaces, nodes, policies
+from tests.property.webhook.strategies import (
+    manifests,
+    namespaces,
+    nodes,
+    policies,
+    profiles,
+)
 from tests.support.builders import phases
 from tests.support.rewriting import applied
 from webhook.fleet import Fleet
@@ -36,16 +43,18 @@ class Case(NamedTuple):
     namespace: dict[str, str]
     fleet: Fleet
     policy: WebhookPolicy
+    profile: AppliedProfile | None = None
 
     def rewrite(self, pod: dict[str, Any] | None = None) -> Rewrite | Unchanged | Refusal:
         item = self.pod if pod is None else pod
-        return rewrite(copy.deepcopy(item), self.mode, self.namespace, self.fleet, self.policy)
+        given = (self.mode, self.namespace, self.fleet, self.policy, self.profile)
+        return rewrite(copy.deepcopy(item), *given)
 
 
 def cases(*modes: Mode) -> st.SearchStrategy[Case]:
     fleets = st.lists(nodes(), max_size=3).map(Fleet)
     mode = st.sampled_from(modes or tuple(Mode))
-    return st.builds(Case, manifests(), mode, namespaces, fleets, policies)
+    return st.builds(Case, manifests(), mode, namespaces, fleets, policies, profiles)
 
 
 @given(cases())
@@ -66,7 +75,7 @@ def test_the_pod_handed_in_becomes_what_its_operations_say(case: Case) -> None:
     Rewriting changes the object it is given as the operations change it elsewhere.
     """
     pod = copy.deepcopy(case.pod)
-    said = rewrite(pod, case.mode, case.namespace, case.fleet, case.policy)
+    said = rewrite(pod, case.mode, case.namespace, case.fleet, case.policy, case.profile)
     if isinstance(said, Rewrite):
         assert applied(case.pod, said) == pod
 

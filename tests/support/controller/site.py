@@ -15,7 +15,6 @@ from gpufence.need.profile import KIND
 from kube import (
     ChangeType,
     JsonObject,
-    KubeError,
     NotFoundError,
     PatchType,
     Reflector,
@@ -67,14 +66,7 @@ class ControllerSite(PlaneSite):
         The same of the component that makes profiles, until the API server serves them.
         """
         self._apply_all(manifests(COMPONENTS / "need"))
-        wait_until(self._serves_profiles, "profiles are not served")
-
-    def _serves_profiles(self) -> bool:
-        try:
-            self.admin.get(PROFILES)
-        except KubeError:
-            return False
-        return True
+        wait_until(lambda: self.serves(PROFILES), "profiles are not served")
 
     def _apply_all(self, items: list[JsonObject]) -> None:
         kinds = RIGHTS | _POLICIES | {"Lease", "CustomResourceDefinition"}

@@ -14,6 +14,7 @@ from gpufence.plan import (
     ContainerPlan,
     Done,
     Plan,
+    ProfileUsed,
     Setting,
     join_plan,
     read_plan,
@@ -66,6 +67,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
     "plan",
     [
         PLAN,
+        PLAN._replace(profile=ProfileUsed("deployment-web", 3)),
         Plan(Mode.OBSERVE, "nvidia", None),
         Plan(Mode.CAP, "nvidia", GIB, namespace={"gpufence.io/max-memory": "1Gi"}),
         Plan(
@@ -75,7 +77,7 @@ def test_the_annotation_is_one_line_of_versioned_json() -> None:
             {"a": ContainerPlan(None, 1, Headroom.FACTOR, None, UNKNOWN)},
         ),
     ],
-    ids=["known", "nothing", "options of the namespace", "unknown card"],
+    ids=["known", "by a profile", "nothing", "options of the namespace", "unknown card"],
 )
 def test_what_is_written_reads_back(plan: Plan) -> None:
     """
@@ -90,6 +92,8 @@ def test_what_is_written_reads_back(plan: Plan) -> None:
         ("plan", {"mode": "off"}, "mode"),
         ("plan", {"limit": "much"}, "limit"),
         ("plan", {"namespace": {"a": 1}}, "namespace[a]"),
+        ("plan", {"profile": "x"}, "profile"),
+        ("plan", {"profile": {"name": "x"}}, "profile.generation"),
         ("plan", {"containers": []}, "containers"),
         ("plan", {"containers": {"a": 1}}, "containers[a]"),
         ("container", {"processes": 0}, "containers[trainer].processes"),

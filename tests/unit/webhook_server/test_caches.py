@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from gpufence.dialects import Units
-from webhook.caches import NodeCache, keep_namespace, keep_node
+from gpufence.need.applied import AppliedProfile
+from gpufence.quantity import GIB
+from webhook.caches import (
+    NodeCache,
+    SparseCache,
+    keep_namespace,
+    keep_node,
+    keep_profile,
+    profile_of,
+)
 from webhook.cluster import UnknownError, WithoutCluster
 
 
@@ -172,3 +181,67 @@ def test_without_a_cluster_every_namespace_is_silent() -> None:
     cluster = WithoutCluster()
 
     assert ({}, None, None) == (cluster.namespace("a"), cluster.node("n"), cluster.trouble())
+    assert cluster.profile("a", {}) is None
+
+
+def profile(
+    applied: tuple[tuple[str, str], ...] = (("main", "6Gi"),), **spec: str
+) -> dict[str, Any]:
+    rows = [{"name": name, "memory": amount} for name, amount in applied]
+    return {
+        "metadata": {"namespace": "a", "name": "deployment-web", "generation": 3},
+        "spec": {"targetRef": {"kind": "Deployment", "name": "web"}, "apply": "AtCreate", **spec},
+        "status": {"applied": rows},
+    }
+
+
+def test_a_profile_that_is_applied_is_kept_with_its_amounts() -> None:
+    """
+    Never more than its owner's own maximum, which the status may not have followed yet.
+    """
+    kept_name, kept_profile = keep_profile(profile())
+    _, bounded = keep_profile(profile(max="5Gi"))
+
+    assert ("a/deployment-web", AppliedProfile("deployment-web", 3, {"main": 6 * GIB})) == (
+        kept_name,
+        kept_profile,
+    )
+    assert AppliedProfile("deployment-web", 3, {"main": 5 * GIB}) == bounded
+
+
+@pytest.mark.parametrize(
+    "item",
+    [profile(apply="Never"), profile(()), profile((("main", "lots"),)), profile(max="lots")],
+)
+def test_any_other_profile_is_not_held(item: dict[str, Any]) -> None:
+    """
+    It is shown only, has nothing to give, or nobody can read it.
+    """
+    cache: SparseCache[AppliedProfile] = SparseCache()
+    cache.replace([keep_profile(profile())])
+    cache.apply("MODIFIED", keep_profile(item))
+
+    assert ("a/deployment-web", None) == keep_profile(item)
+    assert {} == cache.items
+
+
+REPLICA_SET = {"controller": True, "kind": "ReplicaSet", "name": "web-5f", "apiVersion": "apps/v1"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        (
+            {"ownerReferences": [REPLICA_SET], "labels": {"pod-template-hash": "5f"}},
+            "deployment-web",
+        ),
+        ({"ownerReferences": [REPLICA_SET]}, "replicaset-web-5f"),
+        ({"name": "alone"}, "pod-alone"),
+        ({"ownerReferences": 7, "labels": []}, "pod-"),
+    ],
+)
+def test_a_pods_profile_is_its_topmost_owners(metadata: dict[str, Any], expected: str) -> None:
+    """
+    As far as that is certain from the pod alone, and as agents call it.
+    """
+    assert f"a/{expected}" == profile_of("a", {"metadata": metadata})

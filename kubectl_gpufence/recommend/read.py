@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from gpufence.annotations import read_namespace_options
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import PROFILE_GROUP, PROFILES
 from gpufence.need import (
@@ -15,13 +16,15 @@ from gpufence.need import (
     NeedKey,
     NeedReasons,
     NeedSummary,
+    ProposalTerms,
     read_need,
     summaries,
 )
 from gpufence.need.profile import KIND, read_profile
-from kube import ForbiddenError, NotFoundError
+from gpufence.need.summary import NO_TERMS
+from kube import ForbiddenError, NotFoundError, core
 from kube.kinds import ApiKind
-from kubectl_gpufence.pods import is_ready, name_of, node_of
+from kubectl_gpufence.pods import annotations_of, is_ready, name_of, node_of
 from kubectl_gpufence.recommend.lines import chosen
 from kubectl_gpufence.report.owners import owner_lines
 from kubectl_gpufence.scene import named
@@ -64,7 +67,9 @@ def read_needs(reader: ClusterReader, namespace: str) -> Needs:
         return Needs(FROM_PROFILES, tuple(chosen(every, namespace)), why_not)
     nodes, silent = remembered(reader)
     if nodes:
-        items = tuple(chosen(summaries(nodes), namespace))
+        terms = _ceilings(reader, namespace)
+        said = summaries(nodes, lambda key: terms.get(key.namespace, NO_TERMS))
+        items = tuple(chosen(said, namespace))
         return Needs(FROM_AGENTS, items, (*why_not, *silent))
     scene = reader.scene_of_nodes("")
     items = tuple(_reported(line) for line in owner_lines(scene, namespace))
@@ -72,6 +77,23 @@ def read_needs(reader: ClusterReader, namespace: str) -> Needs:
         "no agent remembers days: these are figures since the agents started, to be trusted less"
     )
     return Needs(FROM_REPORT, items, (*why_not, since, *scene.notes))
+
+
+def _ceilings(reader: ClusterReader, namespace: str) -> dict[str, ProposalTerms]:
+    """
+    Read what namespaces allow at most; nothing where they may not be read.
+    """
+
+    def keep(raw: JsonObject) -> tuple[str, ProposalTerms]:
+        options = read_namespace_options(annotations_of(raw))
+        return name_of(raw), ProposalTerms(most_bytes=options.max_memory_bytes)
+
+    try:
+        if namespace:
+            return dict([keep(reader.client.get(core("namespaces", namespace)))])
+        return dict(reader.listed(core("namespaces"), keep))
+    except (ForbiddenError, NotFoundError):
+        return {}
 
 
 def _profiles(reader: ClusterReader, namespace: str) -> tuple[list[MemoryProfile], tuple[str, ...]]:

@@ -184,3 +184,18 @@ def test_the_report_is_a_page_for_a_browser(remembering: PluginSite) -> None:
     bare = remembering.run("report", "-n", remembering.team, "-o", "html").stdout
     assert 0 == bare.count("<svg")
     assert "figures since the agents started" in bare
+
+
+def test_a_namespace_bounds_its_targets(remembering: PluginSite) -> None:
+    """
+    No target is above what its namespace allows, and the reason says so.
+    """
+    kubectl, team = remembering.plane.kubectl, remembering.team
+    kubectl("annotate", "namespace", team, f"{names.MAX_MEMORY}=5Gi")
+    try:
+        (need,) = recommended(remembering)["needs"]
+    finally:
+        kubectl("annotate", "namespace", team, f"{names.MAX_MEMORY}-")
+
+    assert "5120Mi" == need["target"]
+    assert "the ceiling bounds it at 5120 MiB" in need["reasons"]["target"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
 from simulator.controlplane import ControlPlaneError
-from simulator.demo import eviction, idle, story
+from simulator.demo import eviction, idle, need, story
 from simulator.demo.cast import SIMULATED, Cast
 from simulator.demo.cast import real as cast_of
 from simulator.demo.narrator import Narrator, StoryError
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 FENCE: Final = "fence"
-STORIES: Final = {FENCE: StagePlan(), "idle": idle.PLAN}
+STORIES: Final = {FENCE: StagePlan(), "idle": idle.PLAN, "need": need.PLAN}
+TOLD: Final = {"idle": idle.tell, "need": need.tell}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--story",
         choices=STORIES,
         default=FENCE,
-        help="fence: one who takes too much is evicted; idle: one who uses nothing makes room "
-        "(default: %(default)s)",
+        help="fence: one who takes too much is evicted; idle: one who uses nothing makes room; "
+        "need: what was measured becomes the limit (default: %(default)s)",
     )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument(
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 story.tell(stage, say, cast)
                 eviction.tell(stage, say, cast)
             else:
-                idle.tell(stage, say)
+                TOLD[arguments.story](stage, say)
             if arguments.keep:
                 say.chapter("Yours now, until Ctrl-C")
                 say.show(_to_try(stage))

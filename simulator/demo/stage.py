@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,8 +48,11 @@ HURRY = {
 }
 CONTROLLER_HURRY = {
     "GPUFENCE_PASS_SECONDS": "0.5",
+    "GPUFENCE_PROFILE_SECONDS": "0.5",
+    "GPUFENCE_KINDS_SECONDS": "1",
     "GPUFENCE_LEASE_RETRY_SECONDS": "0.5",
 }
+SERVED_SECONDS = 30.0
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 HOOKS = "MutatingWebhookConfiguration"
 _LEFT_OUT = frozenset(
@@ -59,11 +63,14 @@ _LEFT_OUT = frozenset(
 @dataclass(frozen=True)
 class StagePlan:
     """
-    What differs from story to story: `unit` is that of the node's cards, the rest are settings of
-    the agent and of the controller, which has no part where there are none.
+    What differs from story to story: `unit` is that of the node's cards, which `clients` pods share
+    where it counts no memory, `components` are installed beside the base, and the rest are settings
+    of the agent and of the controller, which has no part where there are none.
     """
 
     unit: str = "GiB"
+    clients: int = 1
+    components: tuple[str, ...] = ()
     agent: Mapping[str, str] = field(default_factory=dict)
     controller: Mapping[str, str] | None = None
 
@@ -122,11 +129,11 @@ def built(progress: Progress, plan: StagePlan) -> Iterator[Stage]:
     ):
         folder = Path(name)
         with progress.step(f"registering node {NODE} with two simulated T4 cards"):
-            node = SimulatedNode(_node_options(plane, plan.unit))
+            node = SimulatedNode(_node_options(plane, plan))
             node.start()
         try:
             with (
-                _webhook(plane, folder, progress),
+                _webhook(plane, folder, plan, progress),
                 _agent(plane, node, folder, plan, progress) as agent,
             ):
                 stage = Stage(plane, node, folder, agent.address, _node_environment(node))
@@ -139,22 +146,29 @@ def built(progress: Progress, plan: StagePlan) -> Iterator[Stage]:
             node.stop()
 
 
-def _node_options(plane: ControlPlane, unit: str) -> NodeOptions:
+def _node_options(plane: ControlPlane, plan: StagePlan) -> NodeOptions:
     return NodeOptions(
         kubeconfig=plane.node_kubeconfig(NODE),
         admin_kubeconfig=plane.kubeconfig(),
         name=NODE,
         cards=CARDS,
-        unit=unit,
+        unit=plan.unit,
+        clients=plan.clients,
     )
 
 
 @contextmanager
-def _webhook(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[None]:
-    items = _manifests("base/system", "base/webhook", "base/agent")
+def _webhook(
+    plane: ControlPlane, folder: Path, plan: StagePlan, progress: Progress
+) -> Iterator[None]:
+    components = [f"components/{name}" for name in plan.components]
+    items = _manifests("base/system", "base/webhook", "base/agent", *components)
     hooks = [item for item in items if item["kind"] == HOOKS]
     with progress.step("installing gpufence: manifests, certificates, webhook"):
         _apply(plane, items)
+        for item in items:
+            if item["kind"] == "CustomResourceDefinition":
+                _wait_until_served(plane, item["metadata"]["name"])
         _certificates(plane)
         _project(plane, folder)
         webhook = DemoProgram("webhook", _webhook_environment(plane, folder), folder)
@@ -163,6 +177,14 @@ def _webhook(plane: ControlPlane, folder: Path, progress: Progress) -> Iterator[
             _apply(plane, [_patient(_pointing_to(item, webhook.address)) for item in hooks])
             _certificates(plane)
         yield
+
+
+def _wait_until_served(plane: ControlPlane, name: str) -> None:
+    until = time.monotonic() + SERVED_SECONDS
+    while plane.kubectl("get", name, "-A", check=False).returncode:
+        if time.monotonic() > until:
+            raise StoryError(f"the API server does not serve {name}")
+        time.sleep(0.1)
 
 
 def _patient(item: dict[str, Any]) -> dict[str, Any]:

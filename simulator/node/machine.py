@@ -5,7 +5,7 @@ Cards are shared as Aliyun's gpushare shares them. Its device plugin takes the c
 scheduler wrote down; where nothing was written, as under the plain kube-scheduler, a card is chosen
 here: the one with the most undeclared memory.
 
-Or they are handed out whole, as NVIDIA's device plugin does.
+Or they are handed out whole, or to so many pods each, as NVIDIA's device plugin does.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ WHOLE = "card"
 class GpuMachine:
     """
     A node's name, address and cards; `unit` is that of `aliyun.com/gpu-mem`, GiB or MiB, or `card`
-    where they are not shared.
+    where they are handed out without an amount: whole, or to so many `clients` each.
     """
 
     name: str
     address: str
     cards: tuple[Card, ...]
     unit: str = "GiB"
+    clients: int = 1
 
     @property
     def whole_cards(self) -> tuple[Card, ...]:
@@ -90,7 +91,7 @@ def gpu_capacity(machine: GpuMachine) -> dict[str, str]:
     if not count:
         return {}
     if machine.unit == WHOLE:
-        return {names.NVIDIA_GPU: str(count)}
+        return {names.NVIDIA_GPU: str(count * machine.clients)}
     return {
         names.GPUSHARE_MEMORY: str(machine.units_of_a_card * count),
         names.GPUSHARE_COUNT: str(count),
@@ -110,15 +111,16 @@ def labels(machine: GpuMachine) -> dict[str, str]:
     if machine.unit != WHOLE:
         own[GPUSHARE_LABEL] = "true"
     physical = [card for card in machine.cards if card.mig is None]
+    shared = machine.clients > 1
     major, minor = physical[0].compute_capability or (0, 0)
     return {
         **own,
         GPU_PRESENT: "true",
         names.GFD_COUNT: str(len(physical)),
-        names.GFD_PRODUCT: physical[0].model.replace(" ", "-"),
+        names.GFD_PRODUCT: f"{physical[0].model.replace(' ', '-')}{'-SHARED' * shared}",
         names.GFD_MEMORY: str(physical[0].memory_bytes // MIB),
-        names.GFD_REPLICAS: "1",
-        names.GFD_SHARING: "none",
+        names.GFD_REPLICAS: str(machine.clients),
+        names.GFD_SHARING: "time-slicing" if shared else "none",
         names.GFD_COMPUTE_MAJOR: str(major),
         names.GFD_COMPUTE_MINOR: str(minor),
     }
@@ -136,7 +138,7 @@ def place(pod: NodePod, machine: GpuMachine, taken: Mapping[str, int]) -> Placem
     assigned = [card for card in cards if str(card.index) == index]
     free = sorted(cards, key=lambda card: taken.get(card.uuid, 0) - card.memory_bytes)
     if machine.unit == WHOLE:
-        return Placement(tuple(free[:units]), free[0].memory_bytes)
+        return Placement(tuple(free[:units]), free[0].memory_bytes // machine.clients)
     return Placement(tuple((assigned or free)[:1]), units * UNIT_BYTES[machine.unit])
 
 

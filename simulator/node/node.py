@@ -45,7 +45,7 @@ class NodeOptions:
 
     `admin_kubeconfig` is needed where no controller manager runs, see `api`. `cards` are
     written as for `python -m simulator nvml create`, `unit` is that of `aliyun.com/gpu-mem`, or
-    `card` to hand them out whole.
+    `card` to hand them out without an amount, to so many `clients` each.
     """
 
     kubeconfig: Path
@@ -53,6 +53,7 @@ class NodeOptions:
     admin_kubeconfig: Path | None = None
     cards: str = "T4"
     unit: str = "GiB"
+    clients: int = 1
     pauses: RestartPauses = field(default_factory=RestartPauses)
     heartbeat_seconds: float = 10.0
     stop_seconds: float = 2.0
@@ -128,7 +129,8 @@ class SimulatedNode:
         self._folder = self._temporary_folder(undo)
         self._state = State.create(self._folder / "cards", self._options.cards, seed=self.name)
         self._proc = ProcRoot(self._folder / "proc")
-        machine = GpuMachine(self.name, ADDRESS, cards_of(self._state), self._options.unit)
+        unit, clients = self._options.unit, self._options.clients
+        machine = GpuMachine(self.name, ADDRESS, cards_of(self._state), unit, clients)
         api = NodeApi(client)
         context = StartContext(machine, api, self._folder / "pods", self._state.path.absolute())
         self._pods = Pods(context, api, self._options.pauses, self._progress.say)

@@ -11,6 +11,13 @@ from pathlib import Path
 import pytest
 
 COMMAND = [sys.executable, "-m", "simulator", "demo"]
+NEED_STEPS = (
+    "there is no target yet",
+    "the targets can be trusted",
+    "by profile deployment-tagger",
+    "twice the models",
+    "nobody went, and nobody had to guess a number",
+)
 STEPS = (
     "condition met",
     "Insufficient nvidia.com/gpu",
@@ -57,10 +64,28 @@ def test_the_story_of_two_colleagues_happens() -> None:
     assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("full_control_plane")
+def test_the_story_of_three_models_happens() -> None:
+    """
+    What is measured becomes a proposal, then the limit, and the cards hold twice the models; from
+    the agent's ConfigMap to the pod, every step is a real program's.
+    """
+    done = subprocess.run(
+        [*COMMAND, "--story", "need"], capture_output=True, text=True, check=False
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert list(NEED_STEPS) == [text for text in NEED_STEPS if text in done.stdout]
+    assert "stumbled" not in done.stderr
+    assert [] == [pid for pid in _processes() if "gpufence-demo-" in pid]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
         (["--story", "love"], "choose from"),
+        (["--story", "need", "--framework", "torch"], "played by simulated ones"),
         (["--story", "idle", "--framework", "torch"], "played by simulated ones"),
     ],
 )

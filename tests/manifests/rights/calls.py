@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from gpufence import names
 from tests.support.sources import ROOT, shown, tree_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -157,6 +158,8 @@ def _built(node: ast.Call, constants: dict[str, ast.expr]) -> Asked:
 def _segment(node: ast.expr, constants: dict[str, ast.expr] | None = None) -> str:
     if isinstance(node, ast.Name) and node.id in (constants or {}):
         return _segment((constants or {})[node.id])
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "names":
+        return str(getattr(names, node.attr, "*"))
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     return "*"

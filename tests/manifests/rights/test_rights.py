@@ -14,6 +14,7 @@ from tests.support.manifests import BASE, COMPONENTS, found, objects
 
 AS_NODE = "impersonate-on:associated-node:"
 IMPERSONATE = Right("authentication.k8s.io", "nodes", "impersonate:associated-node")
+PROFILES = {"gpufence-webhook-profiles": "gpufence-webhook"}
 OWN = frozenset({"namespaces", "configmaps"})
 WITHHELD = {
     # RBAC cannot limit creation to names; the Secrets come with the manifests, and where somebody
@@ -24,12 +25,16 @@ WITHHELD = {
 
 def granted(account: str) -> list[dict[str, Any]]:
     """
-    Return the rules of every role of that name.
+    Return the rules of every role of that name; component need adds to the webhook's.
     """
+    of_need = [
+        item for item in objects(COMPONENTS / "need") if item["metadata"]["name"] in PROFILES
+    ]
     roles = [
         item
-        for item in objects()
-        if item["kind"] in {"Role", "ClusterRole"} and item["metadata"]["name"] == account
+        for item in [*objects(), *of_need]
+        if item["kind"] in {"Role", "ClusterRole"}
+        and PROFILES.get(item["metadata"]["name"], item["metadata"]["name"]) == account
     ]
     return [rule for role in roles for rule in role["rules"]]
 

@@ -12,7 +12,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e images frameworks frameworks-clean soak bench lock docs manifests clean
+.PHONY: help setup check test demo e2e keda images frameworks frameworks-clean soak bench lock docs manifests clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -46,7 +46,7 @@ test: static ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build
 	@echo "==> all tests, with branch coverage"
 	@rm -f .coverage .coverage.*
-	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not soak"
+	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not keda and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
 
 demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=idle: a GPU that nobody uses makes room)
@@ -55,6 +55,12 @@ demo: $(READY) ## two tenants, one card, an eviction: the whole story with real 
 e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)
 	@$(BIN)/python -m simulator cluster --install --prepare
 	@$(BIN)/pytest -m e2e --timeout 900
+
+keda: $(READY) ## real KEDA and RabbitMQ scale simulated workers by seconds of backlog (Debian packages; 25 minutes)
+	@$(BIN)/python -m simulator build
+	@$(BIN)/python -m simulator build keda
+	@$(BIN)/pytest -m keda --timeout 1800 -p no:randomly tests/keda; code=$$?; \
+	  $(BIN)/python -m tests.keda.report; exit $$code
 
 images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))

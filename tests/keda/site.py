@@ -1,0 +1,275 @@
+"""
+Real KEDA, a real HorizontalPodAutoscaler and a real broker around workers on simulated cards.
+
+All times are shorter than in a cluster by one factor, `PACE`: how long a message takes, how long a
+worker starts, the target, KEDA's and the autoscaler's periods, and how often agents look. So what
+is measured in seconds here is said in seconds of the cluster that it stands for. Two things stay as
+they are: the second for which the controller remembers what an agent said, and the tenth of one
+that a sample of the simulated driver takes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from gpufence import names
+from kube import core, group
+from simulator.controlplane import ControlPlane, PlaneOptions
+from simulator.keda import Keda
+from simulator.keda.build import ensure
+from simulator.node import NodeOptions, SimulatedNode
+from tests.keda.loads import MOST, START_SECONDS
+from tests.keda.servers import LOOPBACK, Broker, prometheus
+from tests.support.agent.node_site import NodeSite
+from tests.support.agent.process import AgentProcess
+from tests.support.controller.process import ControllerProcess
+from tests.support.controller.site import COMPONENT
+from tests.support.manifests import objects as manifests
+from tests.support.site import RIGHTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from kube import JsonObject
+    from simulator.controlplane import Assets
+    from simulator.progress import Progress
+
+PACE = 5.0
+CARDS = "8xT4"
+NODE = "gpu-1"
+SECRET = "rabbitmq"
+SIGHT_SECONDS = 0.5
+HPA = (
+    f"--horizontal-pod-autoscaler-sync-period={15 / PACE:g}s",
+    f"--horizontal-pod-autoscaler-downscale-stabilization={300 / PACE:g}s",
+    f"--horizontal-pod-autoscaler-initial-readiness-delay={30 / PACE:g}s",
+)
+PLANE = PlaneOptions(
+    scheduler=True, controller_manager=True, aggregation=True, controller_options=HPA
+)
+AGENT = {
+    "GPUFENCE_INTERVAL_SECONDS": f"{1 / PACE:g}",
+    "GPUFENCE_LIST_SECONDS": f"{2 / PACE:g}",
+    "GPUFENCE_ACTIVITY_SECONDS": f"{5 / PACE:g}",
+    "GPUFENCE_BUSY_MEAN_SECONDS": f"{60 / PACE:g}",
+    "GPUFENCE_IDLE_SECONDS": f"{60 / PACE:g}",
+    "GPUFENCE_NVML_DEADLINE_SECONDS": "10",
+}
+CONTROLLER = {"GPUFENCE_PASS_SECONDS": "0.5"}
+_PERIOD = round(15 / PACE)
+_UP = [
+    {"type": "Pods", "value": 4, "periodSeconds": _PERIOD},
+    {"type": "Percent", "value": 100, "periodSeconds": _PERIOD},
+]
+_DOWN = [{"type": "Percent", "value": 100, "periodSeconds": _PERIOD}]
+
+
+class Sight(NamedTuple):
+    """
+    A Deployment at a moment: what is wanted of it, and how many of its pods no node takes.
+    """
+
+    at: float
+    wanted: int
+    pending: int
+
+
+class KedaSite(NodeSite):
+    """
+    A fenced namespace for workers, and everything that scales them.
+    """
+
+    broker: Broker
+    prometheus: str
+    agent_process: AgentProcess
+    team: str
+
+    def install(self) -> None:
+        super().install()
+        kinds = RIGHTS | {"Lease"}
+        self.apply(*(item for item in manifests(COMPONENT) if item["kind"] in kinds))
+
+    def controller(self) -> ControllerProcess:
+        """
+        Return a controller with the shipped rights, told where the agent is.
+        """
+        return ControllerProcess(
+            KUBECONFIG=str(self.kubeconfig_of(names.CONTROLLER)),
+            GPUFENCE_NAMESPACE=self.system,
+            GPUFENCE_AGENTS=f"{NODE}=http://{LOOPBACK}:{self.agent_process.port}",
+            **CONTROLLER,
+        )
+
+    def deploy(self, name: str, *, units: int = 1, grace_seconds: float = 30.0) -> None:
+        """
+        Make a Deployment of no workers yet, and the queue of its name.
+        """
+        with self.broker.client() as client:
+            client.subscribe(name)
+        self.apply(_deployment(name, self.team, self._script(name), units, grace_seconds))
+
+    def _script(self, queue: str) -> str:
+        address = f"{LOOPBACK}:{self.broker.stomp}"
+        return f"hold 200Mi; wait {START_SECONDS / PACE:g}s; serve {address}/{queue}"
+
+    def printed(self, name: str, *words: str, controller: str = "") -> list[JsonObject]:
+        """
+        Return what the plugin prints for a Deployment, which is for times as they are here.
+        """
+        direct = ("--controller", controller, "--activity", controller) if controller else ()
+        usual = ("--queue", name, "-n", self.team, *direct)
+        done = self.plugin("scale", f"deploy/{name}", *usual, *words)
+        assert 0 == done.returncode, done.stderr
+        return list(yaml.safe_load_all(done.stdout))
+
+    def scale(
+        self,
+        name: str,
+        controller: str,
+        *,
+        target: float = 5.0,
+        message: float = 2.0,
+        most: str = str(MOST),
+        cooldown: float = 900.0,
+        busy: bool = True,
+    ) -> None:
+        """
+        Apply what the plugin prints for this pace; or the obvious rule: the first trigger alone,
+        with the window and the ceiling that nobody has thought of.
+        """
+        said = {"--target": target / PACE, "--seconds-per-message": message / PACE}
+        words = [word for option, value in said.items() for word in (option, f"{value:g}")]
+        words[1] += "s"
+        made = self.printed(name, *words, "--max", most, controller=controller)
+        spec = made[-1]["spec"]
+        window = spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
+        seconds = window["stabilizationWindowSeconds"] if busy else 300
+        down = {"stabilizationWindowSeconds": round(seconds / PACE), "policies": _DOWN}
+        behavior = {"scaleUp": {"policies": _UP}, "scaleDown": down}
+        spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] = behavior
+        spec["pollingInterval"] = 1
+        spec["cooldownPeriod"] = spec["initialCooldownPeriod"] = round(cooldown / PACE)
+        if not busy:
+            del spec["triggers"][1]
+        self.apply(*made)
+
+    def sight(self, name: str) -> Sight:
+        path = group("apps/v1", "namespaces", self.team, "deployments", name)
+        wanted = self.admin.get(path)["spec"]["replicas"]
+        pods = self.pods(name)
+        return Sight(time.time(), wanted, sum(not pod["spec"].get("nodeName") for pod in pods))
+
+    def pods(self, name: str) -> list[dict[str, Any]]:
+        """
+        Return the pods of a Deployment that nobody has asked to go.
+        """
+        chosen = {"labelSelector": f"app={name}"}
+        found = self.admin.get(core("namespaces", self.team, "pods"), chosen)["items"]
+        return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+    def end(self, *deployments: str) -> None:
+        """
+        Take Deployments away, and what scales them.
+        """
+        for name in deployments:
+            self.drop(group("keda.sh/v1alpha1", "namespaces", self.team, "scaledobjects", name))
+            self.drop(group("apps/v1", "namespaces", self.team, "deployments", name))
+
+
+class Watch:
+    """
+    Looks at Deployments until the block is left, twice a second.
+    """
+
+    def __init__(self, site: KedaSite, deployments: Sequence[str]) -> None:
+        self._site = site
+        self._sights: dict[str, list[Sight]] = {name: [] for name in deployments}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> dict[str, list[Sight]]:
+        self._thread.start()
+        return self._sights
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(SIGHT_SECONDS):
+            for name, sights in self._sights.items():
+                sights.append(self._site.sight(name))
+
+
+@contextmanager
+def running(assets: Assets, folder: Path, progress: Progress) -> Iterator[KedaSite]:
+    """
+    Start everything but the controller, in the order in which it is needed.
+    """
+    programs = ensure(assets, progress)
+    with ExitStack() as undo:
+        plane = undo.enter_context(ControlPlane.start(assets, PLANE, progress))
+        options = NodeOptions(
+            kubeconfig=plane.node_kubeconfig(NODE),
+            admin_kubeconfig=plane.kubeconfig(),
+            name=NODE,
+            cards=CARDS,
+        )
+        node = undo.enter_context(SimulatedNode(options))
+        site = undo.enter_context(KedaSite(plane, node, names.SYSTEM_NAMESPACE))
+        plane.kubectl("create", "namespace", names.SYSTEM_NAMESPACE)
+        site.install()
+        site.broker = Broker(folder)
+        with progress.step("starting RabbitMQ, Prometheus, an agent and KEDA"):
+            undo.enter_context(site.broker.running(PACE))
+            site.agent_process = undo.enter_context(site.agent(**AGENT))
+            targets = {
+                "rabbitmq": f"{LOOPBACK}:{site.broker.metrics}",
+                "agent": f"{LOOPBACK}:{site.agent_process.port}",
+            }
+            site.prometheus = undo.enter_context(prometheus(folder, targets, PACE))
+            undo.enter_context(Keda(plane, programs, folder))
+        site.team = undo.enter_context(site.namespace("observe"))
+        metadata = {"name": SECRET, "namespace": site.team}
+        address = {"host": site.broker.address}
+        site.apply(
+            {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": address}
+        )
+        yield site
+
+
+def _deployment(
+    name: str, namespace: str, script: str, units: int, grace_seconds: float
+) -> JsonObject:
+    container = {
+        "name": "main",
+        "image": "gpufence/workload",
+        "args": [script],
+        "resources": {"limits": {names.GPUSHARE_MEMORY: str(units)}},
+    }
+    pod = {
+        "containers": [container],
+        "terminationGracePeriodSeconds": max(2, round(grace_seconds / PACE)),
+    }
+    metadata = {"labels": {"app": name}, "annotations": {names.INJECTED: "nothing"}}
+    text = json.dumps(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": metadata, "spec": pod},
+            },
+        }
+    )
+    made: JsonObject = json.loads(text)
+    return made

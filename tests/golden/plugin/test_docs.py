@@ -24,7 +24,8 @@ def test_output_in_the_page_is_output_of_the_plugin(block: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["top", "explain", "report", "recommend", "doctor", "inspect", "idle", "release"]
+    "verb",
+    ["top", "explain", "report", "recommend", "doctor", "inspect", "idle", "release", "scale"],
 )
 def test_every_verb_is_shown(verb: str) -> None:
     """

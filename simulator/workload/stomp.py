@@ -48,10 +48,15 @@ class StompClient:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
         headers = {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"}
-        self._write("CONNECT", headers)
-        answer = self.receive(_CONNECT_SECONDS)
-        if answer is None or answer.command != "CONNECTED":
-            raise BrokerError(f"the broker at {host}:{port} does not take us: {answer}")
+        answer = None
+        try:
+            self._write("CONNECT", headers)
+            answer = self.receive(_CONNECT_SECONDS)
+        finally:
+            if answer is None:
+                self.close()
+        if answer is None:
+            raise BrokerError(f"the broker at {host}:{port} does not answer")
 
     def __enter__(self) -> Self:
         return self

@@ -14,6 +14,7 @@ import json
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -31,6 +32,7 @@ from tests.support.agent.process import AgentProcess
 from tests.support.controller.process import ControllerProcess
 from tests.support.controller.site import COMPONENT
 from tests.support.manifests import objects as manifests
+from tests.support.observing import wait_until
 from tests.support.site import RIGHTS
 
 if TYPE_CHECKING:
@@ -163,8 +165,7 @@ class KedaSite(NodeSite):
     def sight(self, name: str) -> Sight:
         path = group("apps/v1", "namespaces", self.team, "deployments", name)
         wanted = self.admin.get(path)["spec"]["replicas"]
-        pods = self.pods(name)
-        return Sight(time.time(), wanted, sum(not pod["spec"].get("nodeName") for pod in pods))
+        return Sight(time.time(), wanted, sum(map(_finds_no_node, self.pods(name))))
 
     def pods(self, name: str) -> list[dict[str, Any]]:
         """
@@ -176,11 +177,17 @@ class KedaSite(NodeSite):
 
     def end(self, *deployments: str) -> None:
         """
-        Take Deployments away, and what scales them.
+        Take Deployments away, and what scales them, and wait until their pods are gone.
         """
         for name in deployments:
             self.drop(group("keda.sh/v1alpha1", "namespaces", self.team, "scaledobjects", name))
             self.drop(group("apps/v1", "namespaces", self.team, "deployments", name))
+        for name in deployments:
+            wait_until(partial(self._is_empty, name), f"pods of {name} stay")
+
+    def _is_empty(self, name: str) -> bool:
+        chosen = {"labelSelector": f"app={name}"}
+        return not self.admin.get(core("namespaces", self.team, "pods"), chosen)["items"]
 
 
 class Watch:
@@ -243,6 +250,14 @@ def running(assets: Assets, folder: Path, progress: Progress) -> Iterator[KedaSi
             {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": address}
         )
         yield site
+
+
+def _finds_no_node(pod: JsonObject) -> bool:
+    """
+    Tell whether the scheduler has said so, and not only not looked at the pod yet.
+    """
+    conditions = pod["status"].get("conditions", [])
+    return any(item.get("reason") == "Unschedulable" for item in conditions)
 
 
 def _deployment(

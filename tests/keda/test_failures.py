@@ -98,7 +98,6 @@ def test_a_ceiling_from_the_cards_leaves_nobody_waiting(
     fitting = site.admin.get(path)["spec"]["maxReplicaCount"]
     most, pending = _flooded(site, "fits")
     site.end("fits")
-    wait_until(lambda: not site.pods("fits"))
     _, waiting = _flooded(site, "waits")
     site.end("waits")
     for item in neighbours:

@@ -3,6 +3,9 @@ Two rules beside each other on real KEDA: what they take, and how long messages 
 """
 
 import datetime as dt
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -94,7 +97,17 @@ def test_no_message_is_lost_and_no_replica_waits(compared: Compared) -> None:
     assert (0, [0, 0]) == (compared.undone, pending)
 
 
-@pytest.mark.usefixtures("controller")
+def test_the_plain_broker_of_other_tests_is_like_this_one(site: KedaSite) -> None:
+    """
+    What tests ask of the broker that other tests have, they get from RabbitMQ.
+    """
+    command = (sys.executable, "-m", "pytest", "-q", "-n0", "tests/contract/broker")
+    told = os.environ | {"GPUFENCE_TEST_BROKER": str(site.broker.stomp)}
+    done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stdout
+
+
 def test_what_is_printed_is_taken_by_the_api_server(
     site: KedaSite, controller: ControllerProcess
 ) -> None:
@@ -102,9 +115,10 @@ def test_what_is_printed_is_taken_by_the_api_server(
     Both kinds of queues pass the API server with KEDA's own definitions, as they are printed.
     """
     site.deploy("printed")
+    most = ("--max", "4")
     address = ("--queue-kind", "prometheus", "--prometheus", site.prometheus)
     for words in (("--seconds-per-message", "0.5"), address):
-        made = site.printed("printed", "--target", "5s", *words, controller=controller.url)
+        made = site.printed("printed", "--target", "5s", *words, *most, controller=controller.url)
         text = report.as_list(made)
         done = site.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text, check=False)
 

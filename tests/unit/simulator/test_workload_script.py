@@ -23,6 +23,7 @@ from simulator.workload.script import (
     Hold,
     Leave,
     Resize,
+    Serve,
     Slide,
     Wait,
     read_script,
@@ -55,6 +56,7 @@ def actions(text: str) -> list[Action]:
         ("exit 0", Exit(0)),
         ("crash", Crash()),
         ("leave", Leave()),
+        ("serve 127.0.0.1:61613/jobs", Serve("127.0.0.1", 61613, "jobs")),
     ],
 )
 def test_each_action_has_its_words(text: str, expected: Action) -> None:

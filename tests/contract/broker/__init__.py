@@ -1,0 +1,3 @@
+"""
+The plain broker of tests beside RabbitMQ: workers meet the same in both.
+"""

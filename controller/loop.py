@@ -157,9 +157,12 @@ class ControllerLoop:
         self._memory = decision.memory
         self._tell_brake(decision.brake, suspended=self._memory.suspended_until > state.now)
         for act in decision.acts:
+            owner = state.owners[act.key]
             if self._stop.is_set():
                 break
-            report = self._carry_out(act, state.owners[act.key], state.now)
+            if owner.rung is None:
+                continue  # its namespace has taken back the word that let us write there
+            report = self._carry_out(act, owner, state.now)
             if report is not None and report.outcome is ActOutcome.NOT_OURS:
                 _log.info("no act is begun: %s", report.detail)
                 break

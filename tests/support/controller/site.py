@@ -3,6 +3,7 @@ A cluster with the controller's rights, played GPU nodes, and owners of pods on 
 """
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -37,6 +38,7 @@ from tests.support.site import RIGHTS, PlaneSite
 
 COMPONENT = COMPONENTS / "idle-release"
 DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
+_QUIET_SECONDS = 0.5
 _OWNERS = ("deployments", "statefulsets", "daemonsets", "replicasets")
 PROFILE = ApiKind(names.PROFILE_GROUP, KIND, names.PROFILES)
 PROFILES = PROFILE.everywhere
@@ -182,6 +184,18 @@ class ControllerSite(PlaneSite):
 
     def wait_for_pods(self, namespace: str, count: int, phase: str = "Running") -> None:
         wait_until(lambda: count == len(self.pods(namespace, phase)), "not so many pods")
+
+    def wait_until_quiet(self, namespace: str, name: str) -> None:
+        """
+        Wait until Kubernetes' own controllers have said all they have to say of a Deployment.
+        """
+
+        def quiet() -> bool:
+            before = self.owner(namespace, name).version
+            time.sleep(_QUIET_SECONDS)
+            return before == self.owner(namespace, name).version
+
+        wait_until(quiet)
 
     def pods(self, namespace: str, phase: str = "Running") -> list[JsonObject]:
         listed = self.admin.list(core("namespaces", namespace, "pods")).items

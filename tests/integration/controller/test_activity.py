@@ -1,0 +1,216 @@
+"""
+How busy an owner is, for whoever scales it: an answer only where everything is known.
+"""
+
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from tests.support.controller.process import ControllerProcess
+from tests.support.controller.site import ControllerSite
+from tests.support.observing import eventually, wait_until
+
+OPEN = {"GPUFENCE_ACTIVITY_AUTH": "none"}
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+def answer(controller: ControllerProcess, path: str, status: int = 200) -> dict[str, Any]:
+    """
+    Wait for an answer of this kind.
+    """
+    wait_until(
+        lambda: controller.activity(path)[0] == status,
+        lambda: f"{controller.activity(path)} {controller.lines}",
+    )
+    return controller.activity(path)[1]
+
+
+def test_busy_replicas_add_up(site: ControllerSite, full_namespace: str) -> None:
+    """
+    Two pods that were busy for three quarters of the last minute are one and a half; room is what
+    still fits on both nodes.
+    """
+    site.fence(full_namespace, None)
+    site.played.busy.add("worker")
+    site.deploy(full_namespace, "worker", 2, units=5)
+    site.wait_for_pods(full_namespace, 2)
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        found = {
+            word: answer(controller, f"{full_namespace}/{word}/worker")
+            for word in ("deployments", "Deployment", "deploy", "deployments.apps")
+        }
+        metrics = controller.metrics()
+
+    assert {"busyReplicas": 1.5, "idleSeconds": 0.0, "replicas": 2} == {
+        key: value for key, value in found["deployments"].items() if key != "room"
+    }
+    assert 0 < found["deployments"]["room"] <= 10
+    assert 1 == len({str(item) for item in found.values()})
+    assert metrics["gpufence_controller_agents_silent_total"] == 0
+
+
+def test_an_idle_owner_says_for_how_long(site: ControllerSite, full_namespace: str) -> None:
+    """
+    The shortest time of all its pods counts.
+    """
+    site.fence(full_namespace, None)
+    site.deploy(full_namespace, "worker")
+    site.wait_for_pods(full_namespace, 1)
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        found = answer(controller, f"{full_namespace}/deployments/worker")
+
+    assert 0.0 == found["busyReplicas"]
+    assert site.played.idle_seconds <= found["idleSeconds"] < site.played.idle_seconds + 60
+
+
+def test_an_owner_without_pods_is_known(site: ControllerSite, full_namespace: str) -> None:
+    """
+    From zero it can be told how many would fit, by its template.
+    """
+    site.fence(full_namespace, None)
+    site.deploy(full_namespace, "worker", 0, units=15)
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        found = answer(controller, f"{full_namespace}/deployments/worker")
+
+    assert {"busyReplicas": 0.0, "idleSeconds": None, "room": 4, "replicas": 0} == found
+
+
+def test_pods_that_wait_are_known_to_do_nothing(site: ControllerSite, full_namespace: str) -> None:
+    """
+    They count as nothing busy, and take no room.
+    """
+    site.fence(full_namespace, None)
+    site.played.busy.add("worker")
+    site.deploy(full_namespace, "worker", 5, units=15)
+    site.wait_for_pods(full_namespace, 4)
+    site.wait_for_pods(full_namespace, 1, "Pending")
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        found = answer(controller, f"{full_namespace}/deployments/worker")
+
+    assert (3.0, 0, 5) == (found["busyReplicas"], found["room"], found["replicas"])
+
+
+@pytest.mark.parametrize("fault", ["silent", "stale", "unknown"])
+def test_while_anything_is_unknown_there_is_no_number(
+    site: ControllerSite, full_namespace: str, fault: str
+) -> None:
+    """
+    A pod that cannot be measured, or an agent that is silent or tells of long ago, is an error; the
+    other owners are answered for.
+    """
+    site.fence(full_namespace, None)
+    where = {"nodeSelector": {"pool": site.one}}
+    site.deploy(full_namespace, "left", 1, **where)
+    site.deploy(full_namespace, "right", 1, nodeSelector={"pool": site.two})
+    if fault == "unknown":
+        site.played.unknown.add("left")
+    else:
+        getattr(site.agents, fault).add(site.one)
+    site.wait_for_pods(full_namespace, 2)
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        right = answer(controller, f"{full_namespace}/deployments/right")
+        left = answer(controller, f"{full_namespace}/deployments/left", 503)
+
+    assert 0.0 == right["busyReplicas"]
+    assert "left" in left["error"] or site.one in left["error"]
+
+
+def test_a_stale_view_is_no_answer(site: ControllerSite, full_namespace: str) -> None:
+    """
+    Soon after the API server has gone, nothing is answered; when it is back, everything is.
+    """
+    site.fence(full_namespace, None)
+    site.deploy(full_namespace, "worker")
+    site.wait_for_pods(full_namespace, 1)
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        answer(controller, f"{full_namespace}/deployments/worker")
+        site.plane.stop_api_server()
+        try:
+            answer(controller, f"{full_namespace}/deployments/worker", 503)
+        finally:
+            site.plane.start_api_server()
+        answer(controller, f"{full_namespace}/deployments/worker")
+
+
+@pytest.mark.parametrize("path", ["deployments/nobody", "statefulsets/worker", "", "a/b/c/d"])
+def test_who_is_not_there_is_not_found(
+    site: ControllerSite, full_namespace: str, path: str
+) -> None:
+    """
+    The answer says what to do.
+    """
+    site.fence(full_namespace, None)
+    site.deploy(full_namespace, "worker")
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        found = answer(controller, f"{full_namespace}/{path}", 404)
+
+    assert names.MODE in found["error"]
+
+
+def test_a_namespace_that_says_nothing_is_not_shown(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    Only who is fenced, or says what becomes of idle GPUs, is anybody's business.
+    """
+    site.deploy(full_namespace, "worker")
+    site.wait_for_pods(full_namespace, 1)
+    with site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        found = answer(controller, f"{full_namespace}/deployments/worker", 404)
+        shown = controller.owner(full_namespace, "worker")
+
+    assert {} == shown
+    assert "fenced" in found["error"]
+
+
+def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespace: str) -> None:
+    """
+    Without a token nothing is told, nor to whom may not get the owner's scale; who may, is.
+    """
+    site.fence(full_namespace, None)
+    site.deploy(full_namespace, "worker")
+    site.wait_for_pods(full_namespace, 1)
+    token = site.plane.service_account_token(full_namespace, "default")
+    path = f"{full_namespace}/deployments/worker"
+    with site.controller() as controller:
+        controller.wait_until_leading()
+        wait_until(lambda: controller.owner(full_namespace, "worker"))
+        nobody, wrong = (controller.activity(path, text) for text in ("", "x"))
+        stranger = controller.activity(path, token)
+        absent = controller.activity(f"{full_namespace}/deployments/nobody")
+    allow(site, full_namespace)
+    with site.controller() as controller:
+        controller.wait_until_leading()
+        wait_until(lambda: controller.owner(full_namespace, "worker"))
+        allowed = eventually(lambda: controller.activity(path, token)[0] == 200, 5.0)
+
+    assert [401, 401, 403, 401] == [item[0] for item in (nobody, wrong, stranger, absent)]
+    assert "deployments/scale" in stranger[1]["error"]
+    assert allowed
+
+
+def allow(site: ControllerSite, namespace: str) -> None:
+    role = {
+        "apiVersion": RBAC,
+        "kind": "Role",
+        "metadata": {"name": "autoscaler", "namespace": namespace},
+        "rules": [{"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get"]}],
+    }
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": namespace}
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "RoleBinding",
+        "metadata": {"name": "autoscaler", "namespace": namespace},
+        "roleRef": {"apiGroup": RBAC.partition("/")[0], "kind": "Role", "name": "autoscaler"},
+        "subjects": [subject],
+    }
+    site.apply(role, binding)

@@ -4,6 +4,7 @@ PURE. What stops releases that are due, against mistakes of our own and of count
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -63,12 +64,17 @@ def _suspended_until(
         key=itemgetter(0),
     )
     first, until = 0, 0.0
-    for last, (at, _) in enumerate(times):
+    owners: Counter[OwnerKey | str] = Counter()
+    for last, (at, pod) in enumerate(times):
+        owners[pod.owner or pod.uid] += 1
         while at - times[first][0] > rules.suspend_within_seconds:
+            gone = times[first][1].owner or times[first][1].uid
+            owners[gone] -= 1
+            if not owners[gone]:
+                del owners[gone]
             first += 1
-        among = [pod for _, pod in times[first : last + 1]]
-        many = 100 * len(among) >= rules.suspend_percent * len(measured)
-        if many and len({pod.owner or pod.uid for pod in among}) >= _FEWEST_OWNERS:
+        many = 100 * (last + 1 - first) >= rules.suspend_percent * len(measured)
+        if many and len(owners) >= _FEWEST_OWNERS:
             until = at + rules.suspend_seconds
     return until
 

@@ -65,6 +65,7 @@ def contentions(
     left = nodes_left(world, _leaving(world))
     able = list(idle)
     found: list[Contention] = []
+    hopeless: list[PodState] = []
     known = [pod for pod in waiters if _is_plain(pod)]
     for waiter in known[:_MOST_WAITERS]:
         free = next((node for node in left.values() if node.fitting(waiter)), None)
@@ -72,8 +73,10 @@ def contentions(
             free.put(waiter)
             continue
         others = [owner for owner in able if owner.key != waiter.owner]
-        best = _best(left, waiter, others)
+        known_already = any(_is_alike(waiter, other) for other in hopeless)
+        best = None if known_already else _best(left, waiter, others)
         if best is None:
+            hopeless.append(waiter)
             continue
         node, group = best
         for pod in _pods_of(group):
@@ -170,6 +173,18 @@ def _leaving(world: ClusterState) -> frozenset[str]:
         if owner.replicas == 0 or (owner.note is not None and owner.note.phase in _LEAVING)
     }
     return frozenset(pod.uid for pod in world.pods if pod.terminating or pod.owner in going)
+
+
+def _is_alike(one: PodState, other: PodState) -> bool:
+    """
+    Return whether two pods of an owner ask for the same place.
+    """
+    return (one.owner, one.requests, one.tolerations, one.gpu) == (
+        other.owner,
+        other.requests,
+        other.tolerations,
+        other.gpu,
+    )
 
 
 def _is_plain(pod: PodState) -> bool:

@@ -116,13 +116,15 @@ class NodeLeft:
         """
         if not self.permits(pod):
             return 0
-        counts = [self._by_resource(name, amount) for name, amount in pod.requests.items()]
-        need = None if pod.gpu is None else card_need(pod.gpu, self.node)
+        fits = min((self._by_resource(*each) for each in pod.requests.items()), default=0)
+        if fits <= 0 or pod.gpu is None:
+            return max(fits, 0)
+        need = card_need(pod.gpu, self.node)
         if need is not None and need.dialect == kai.SPEC.name:
-            counts.append(self._by_whole_cards(need))
+            fits = min(fits, self._by_whole_cards(need))
         elif need is not None and need.granted and need.dialect not in _COUNTED:
-            counts.append(self._by_memory(need))
-        return max(min(counts, default=0), 0)
+            fits = min(fits, self._by_memory(need))
+        return max(fits, 0)
 
     def _by_resource(self, name: str, amount: int) -> int:
         if not amount:

@@ -213,6 +213,17 @@ def test_a_pod_that_ends_is_counted_once() -> None:
     assert [("job-0", ["a", "b"])] == asked_to_go(world)
 
 
+def test_what_helps_no_replica_helps_none_of_its_siblings() -> None:
+    """
+    Of many alike that wait for what is not there, one is looked at.
+    """
+    jobs = [waiting_pod(f"job-{place}", requests={GPU: 9}, seconds=90) for place in range(3)]
+    small = waiting_pod("small", seconds=60)
+    world = cluster(worker("a"), worker("b"), pods=[*jobs, small])
+
+    assert [("small", ["a"])] == asked_to_go(world)
+
+
 def test_gpushare_needs_one_card() -> None:
     """
     Two idle owners on different cards are of no use together; the one whose card gets room is.

@@ -149,11 +149,13 @@ class Standing(NamedTuple):
 
 class Announcement(NamedTuple):
     """
-    What was said of an owner, and for which deadline.
+    What was said of an owner, and for which deadline; `before` is what was said first, where
+    somebody who waits has brought the deadline forward.
     """
 
     at: float
     deadline: float
+    before: Announcement | None = None
 
 
 Announcements: TypeAlias = "Mapping[OwnerKey, Announcement]"

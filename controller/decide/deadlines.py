@@ -95,19 +95,32 @@ def due(
 
 def announcement(item: Due, said: Announcement | None, now: float) -> Announcement | None:
     """
-    Return what holds of an owner's announcement: the one that was made if it still tells when it
-    goes, a new one where it is time for that, else None.
+    Return what holds of an owner's announcements: one that was made, unless a new one lets it go
+    sooner; None where it is not time for that yet.
 
-    Nobody goes sooner than was said, or before it was said for the whole time of notice.
+    Nobody goes sooner than was said, or before it was said for the whole time of notice. Where
+    nobody waits any longer, what was said before somebody did holds again.
     """
-    if said is not None:
-        in_time = said.at >= item.deadline - item.lead_seconds - _SLACK_SECONDS
-        deadline = max(item.deadline, said.at + item.lead_seconds)
-        if in_time and said.deadline <= deadline + _SLACK_SECONDS:
-            return Announcement(said.at, deadline)
-    if now < item.deadline - item.lead_seconds:
-        return None
-    return Announcement(now, max(item.deadline, now + item.lead_seconds))
+    first = None if said is None else said._replace(before=None)
+    new = Announcement(now, max(item.deadline, now + item.lead_seconds), first)
+    known = [] if said is None else [each for each in (said, said.before) if each is not None]
+    holding = [each._replace(deadline=_goes_at(item, each)) for each in known if _holds(item, each)]
+    if now >= item.deadline - item.lead_seconds:
+        holding.append(new)
+    return min(holding, key=lambda each: each.deadline, default=None)
+
+
+def _goes_at(item: Due, said: Announcement) -> float:
+    return max(item.deadline, said.deadline, said.at + item.lead_seconds)
+
+
+def _holds(item: Due, said: Announcement) -> bool:
+    """
+    Return whether an announcement told this deadline or a later one, or was made in time for it:
+    what was said before a day of keeping does not.
+    """
+    in_time = item.deadline - item.lead_seconds - _SLACK_SECONDS
+    return said.at >= in_time or said.deadline >= item.deadline - _SLACK_SECONDS
 
 
 def _can_go(owner: OwnerState, now: float, rules: ReleaseRules) -> bool:

@@ -137,7 +137,7 @@ class _Pass:
                 continue
             self._announced[key] = said
             self._standings[key] = self._standings[key]._replace(deadline=said.deadline)
-            if old is None or old.at != said.at:
+            if said.at == now and (old is None or old.at != now):
                 self._acts.append(_announce(item, said))
                 self._standings[key] = self._standings[key]._replace(step=Step.ANNOUNCE)
             elif now >= said.deadline and item.owner.rung is IdleRung.RELEASE:

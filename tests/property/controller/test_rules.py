@@ -184,9 +184,7 @@ def test_nobody_goes_who_was_not_told(history: History) -> None:
         told = [at for at, other, _ in town.of(Step.ANNOUNCE) if other.key == act.key and at <= now]
         since = max((pod.idle_at or now) for pod in world.owners[act.key].pods)
 
-        assert told
-        assert max(told) <= now - lead
-        assert since - 60 <= max(told)
+        assert any(since - 60 <= at <= now - lead for at in told)
 
 
 @settings(max_examples=100)

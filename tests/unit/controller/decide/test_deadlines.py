@@ -134,17 +134,49 @@ ITEM = Due(worker("a"), NOW - 600, NOW + 300, 900.0, 300.0)
         (NOW + 100, Announcement(NOW - 200, NOW + 100), Announcement(NOW - 200, NOW + 100)),
         (NOW - 600, Announcement(NOW - 200, NOW + 100), Announcement(NOW - 200, NOW + 100)),
         (NOW - 600, Announcement(NOW - 500, NOW - 200), Announcement(NOW - 500, NOW - 200)),
-        (NOW - 600, Announcement(NOW - 100, NOW + 500), Announcement(NOW, NOW + 300)),
         (NOW + 500, Announcement(NOW - 100, NOW + 200), None),
         (NOW + 250, Announcement(NOW - 40, NOW + 200), Announcement(NOW - 40, NOW + 260)),
-        (NOW + 250, Announcement(NOW - 800, NOW - 500), Announcement(NOW, NOW + 300)),
     ],
 )
 def test_an_announcement_stands_as_long_as_it_is_true(
     deadline: float, said: Announcement | None, expected: Announcement | None
 ) -> None:
     """
-    It is made a time of notice ahead; made anew where it would go sooner, and again in time where
-    it goes much later.
+    It is made a time of notice ahead, and again in time where the owner goes much later.
     """
     assert expected == announcement(ITEM._replace(deadline=deadline), said, NOW)
+
+
+def test_what_was_said_long_ago_is_said_again() -> None:
+    """
+    Who was kept for a day does not go by yesterday's word.
+    """
+    old = Announcement(NOW - 80000, NOW - 79700)
+    said = announcement(ITEM._replace(deadline=NOW + 250), old, NOW)
+
+    assert Announcement(NOW, NOW + 300, old) == said
+
+
+def test_a_word_given_early_stands_though_less_notice_would_do() -> None:
+    """
+    Somebody who waits shortens the notice, not what was announced with more.
+    """
+    said = Announcement(NOW - 250, NOW + 50)
+    hurried = ITEM._replace(deadline=NOW + 45, lead_seconds=30.0)
+
+    assert said == announcement(hurried, said, NOW)
+    assert said == announcement(hurried._replace(deadline=NOW - 600), said, NOW + 25)
+
+
+def test_what_was_said_before_somebody_waited_holds_again() -> None:
+    """
+    Brought forward for a waiter that has since gone, an owner goes when it was to go at first.
+    """
+    first = Announcement(NOW - 100, NOW + 200)
+    calm = ITEM._replace(deadline=NOW + 200)
+    hurried = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
+    second = announcement(hurried, first, NOW)
+
+    assert Announcement(NOW, NOW + 30, first) == second
+    assert second == announcement(hurried, second, NOW + 10)
+    assert first == announcement(calm, second, NOW + 20)

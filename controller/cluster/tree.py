@@ -73,7 +73,7 @@ class OwnerTree:
             for kept in seen.owners.values()
             if kept.owner.controller is not None and is_workload(kept.owner.kind)
         }
-        self._known: dict[Reference, TopOwner] = {}
+        self._known: dict[tuple[str, Reference], TopOwner] = {}
         self.budgets: dict[str, list[KeptBudget]] = defaultdict(list)
         for budget in seen.budgets.values():
             self.budgets[budget.namespace].append(budget)
@@ -95,9 +95,11 @@ class OwnerTree:
         if above is None:
             key = OwnerKey(state.namespace, "v1", "Pod", state.name)
             return TopOwner(key, None, "nobody would make a bare pod again")
-        if above not in self._known:
-            self._known[above] = self._climb(state.namespace, above)
-        return self._known[above]
+        # A tenant may write the UID of another namespace's owner on his pods.
+        asked = state.namespace, above
+        if asked not in self._known:
+            self._known[asked] = self._climb(*asked)
+        return self._known[asked]
 
     def scaled(self, owner: ApiOwner) -> str:
         """

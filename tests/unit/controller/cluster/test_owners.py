@@ -1,0 +1,358 @@
+"""
+Who owns pods in the end, and what stands against a release whatever anybody does.
+"""
+
+from typing import Any
+
+import pytest
+
+from controller.cluster.budgets import MOST_REQUIREMENTS, KeptBudget, keep_budget, least_allowed
+from controller.cluster.kept import KeptOwner, NamespaceWords, ScaleTarget
+from controller.cluster.owners import Assembler
+from controller.cluster.pods import KeptPod
+from controller.cluster.tree import SeenCluster
+from controller.model import ClusterState, OwnerKey, OwnerState, PodState, Way
+from controller.rules import ReleaseRules
+from gpufence import names
+from gpufence.idle import IdleRung
+from gpufence.pods import Pod
+from kube.kinds import ApiKind
+from kube.owners import ApiOwner, Reference
+
+GPU = Pod({}, (), "", {}, {}, has_resource_claims=False)
+DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
+REPLICA_SETS = ApiKind("apps/v1", "ReplicaSet", "replicasets", scalable=True)
+SERVICES = ApiKind("serving.kserve.io/v1beta1", "InferenceService", "inferenceservices")
+NOTEBOOKS = ApiKind("kubeflow.org/v1", "Notebook", "notebooks")
+WORKLOADS = ApiKind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
+RELEASE = NamespaceWords({names.IDLE: "release"}, {})
+
+
+def owner(
+    name: str, kind: ApiKind = DEPLOYMENTS, above: Reference | None = None, **more: Any
+) -> KeptOwner:
+    template = more.pop("template", None)
+    said = {"replicas": 1, "annotations": {}, **more}
+    found = ApiOwner(kind, "team", name, f"uid-{name}", "7", controller=above, **said)
+    return KeptOwner(found, template)
+
+
+def reference(kept: KeptOwner) -> Reference:
+    found = kept.owner
+    return Reference(found.kind.api_version, found.kind.kind, found.name, found.uid)
+
+
+def state(name: str, **more: Any) -> PodState:
+    said = {"node": "n", "phase": "Running", "priority": 0, "requests": {}, "gpu": GPU, **more}
+    return PodState(uid=f"uid-{name}", namespace="team", name=name, owner=None, **said)
+
+
+def kept(name: str, above: Reference | None = None, **more: Any) -> KeptPod:
+    labels = more.pop("labels", {})
+    return KeptPod(state(name, **more), above, labels)
+
+
+def seen(*pods: KeptPod, owners: tuple[KeptOwner, ...] = (), **more: Any) -> SeenCluster:
+    said: dict[str, Any] = {
+        "nodes": {"n": None},
+        "namespaces": {"team": RELEASE},
+        "budgets": {},
+        "scalers": {},
+        "highest": IdleRung.RELEASE,
+        **more,
+    }
+    return SeenCluster(
+        now=1.0,
+        fresh=True,
+        pods={pod.state.uid: pod for pod in pods},
+        owners={item.owner.uid: item for item in owners},
+        **said,
+    )
+
+
+def assembled(*pods: KeptPod, owners: tuple[KeptOwner, ...] = (), **more: Any) -> ClusterState:
+    made = Assembler(ReleaseRules(), frozenset({"kube-system"}))
+    return made.assemble(seen(*pods, owners=owners, **more))
+
+
+def only(found: ClusterState) -> OwnerState:
+    (one,) = found.owners.values()
+    return one
+
+
+def test_the_way_up_ends_at_the_deployment() -> None:
+    """
+    Its pods carry its key, and it can be scaled.
+    """
+    top = owner("w")
+    middle = owner("w-1", REPLICA_SETS, reference(top))
+    found = only(assembled(kept("a", reference(middle)), owners=(top, middle)))
+
+    assert (OwnerKey("team", "apps/v1", "Deployment", "w"), Way.SCALE) == (found.key, found.way)
+    assert [found.key] == [pod.owner for pod in found.pods]
+    assert (1, "uid-w", "7") == (found.replicas, found.uid, found.version)
+
+
+def test_what_does_not_change_stays_the_same_object() -> None:
+    """
+    A second look makes nothing anew; one at other pods or words does.
+    """
+    top = owner("w")
+    pod = kept("a", reference(top))
+    made = Assembler(ReleaseRules(), frozenset())
+    first, second = (made.assemble(seen(pod, owners=(top,))) for _ in range(2))
+    other = made.assemble(seen(pod, owners=(owner("w", annotations={names.WAKE: "when-free"}),)))
+
+    assert only(first).pods[0] is only(second).pods[0]
+    assert only(first).words is only(second).words
+    assert only(first).words != only(other).words
+
+
+def test_pods_without_gpus_are_shown_on_gpu_nodes_alone() -> None:
+    """
+    There they take room.
+    """
+    found = assembled(kept("a", gpu=None), kept("b", gpu=None, node="elsewhere"))
+
+    assert ["a"] == [pod.name for pod in found.pods]
+
+
+def test_gpu_pods_elsewhere_are_shown_without_an_owner() -> None:
+    """
+    They may wait; whose they are is no business of ours.
+    """
+    found = assembled(kept("a"), namespaces={})
+
+    assert ({}, [None]) == (found.owners, [pod.owner for pod in found.pods])
+
+
+REFUSED = {("example.com", "Herd"): "herds cannot be read"}
+ABOVE = {
+    "nobody": (None, "nobody would make a bare pod again"),
+    "DaemonSet": (Reference("apps/v1", "DaemonSet", "d", "x"), "a DaemonSet has a pod on each"),
+    "unread": (Reference("example.com/v1", "Herd", "h", "x"), "herds cannot be read"),
+    "unknown": (Reference("a/v1", "Thing", "t", "x"), "Thing t owns it, which cannot be scaled"),
+}
+
+
+@pytest.mark.parametrize(("above", "expected"), ABOVE.values(), ids=ABOVE)
+def test_what_cannot_be_brought_back_is_never_released(
+    above: Reference | None, expected: str
+) -> None:
+    """
+    The reason is a sentence.
+    """
+    found = only(assembled(kept("a", above), unread=REFUSED))
+
+    assert Way.NEVER is found.way
+    assert found.why_not.startswith(expected)
+
+
+def test_a_notebook_is_stopped_as_a_whole() -> None:
+    """
+    It has one replica, or none once it is stopped.
+    """
+    top = owner("n", NOTEBOOKS, replicas=None)
+    found = only(assembled(kept("a", reference(top)), owners=(top,)))
+    stopped = owner("n", NOTEBOOKS, replicas=None, active=False)
+    gone = only(assembled(kept("a", reference(top)), owners=(stopped,)))
+
+    assert (Way.NOTEBOOK, 1, 0) == (found.way, found.replicas, gone.replicas)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_kueue_admits_is_its_workload(known: bool) -> None:  # noqa: FBT001 (a parameter)
+    """
+    Of a Job that nobody reads, and of an owner that cannot be scaled.
+    """
+    top = owner("s", SERVICES, replicas=None)
+    above = reference(top)
+    workload = owner("job-s", WORKLOADS, above, replicas=None)
+    owners = (top, workload) if known else (workload,)
+    found = only(assembled(kept("a", above), owners=owners))
+
+    assert (Way.WORKLOAD, "job-s") == (found.way, found.key.name)
+
+
+def test_an_owner_whose_number_is_elsewhere_is_left_alone() -> None:
+    """
+    Nobody knows what to bring back.
+    """
+    top = owner("w", replicas=None)
+    found = only(assembled(kept("a", reference(top)), owners=(top,)))
+
+    assert Way.NEVER is found.way
+    assert "where nobody reads it" in found.why_not
+
+
+def test_who_is_scaled_by_somebody_else_is_left_alone() -> None:
+    """
+    At the top, below it, or where nobody can tell.
+    """
+    top = owner("w")
+    middle = owner("w-1", REPLICA_SETS, reference(top))
+    pod = kept("a", reference(middle))
+    aims: dict[str, dict[str, Any]] = {
+        "at the top": {"scalers": {ScaleTarget("team", "apps", "Deployment", "w"): "Scaler s"}},
+        "below": {"scalers": {ScaleTarget("team", "apps", "ReplicaSet", "w-1"): "Scaler s"}},
+        "unknown": {"blind": "Scalers cannot be read"},
+    }
+    said = {
+        what: only(assembled(pod, owners=(top, middle), **more)).why_not
+        for what, more in aims.items()
+    }
+
+    assert {
+        "at the top": "Scaler s scales it",
+        "below": "Scaler s scales ReplicaSet w-1 below it",
+        "unknown": "Scalers cannot be read",
+    } == said
+
+
+def test_the_systems_own_are_left_alone() -> None:
+    """
+    By namespace, and by priority.
+    """
+    top = owner("w")
+    high = only(assembled(kept("a", reference(top), priority=2 * 10**9), owners=(top,)))
+    made = Assembler(ReleaseRules(), frozenset({"team"}))
+    exempt = only(made.assemble(seen(kept("a", reference(top)), owners=(top,))))
+
+    assert "its priority is one of the system's own" == high.why_not
+    assert "namespace team is exempt" == exempt.why_not
+
+
+def test_a_note_nobody_can_read_leaves_its_owner_alone() -> None:
+    """
+    Nobody can tell what it was.
+    """
+    top = owner("w", annotations={names.RELEASED: "{"})
+    found = only(assembled(kept("a", reference(top)), owners=(top,)))
+
+    assert (Way.NEVER, None) == (found.way, found.note)
+    assert "left alone" in found.why_not
+
+
+NOTE = '{"v":1,"phase":"released","at":"2026-08-01T00:00:00Z","replicas":2,"why":"idle"}'
+
+
+def test_owners_without_pods_are_known_by_note_or_template() -> None:
+    """
+    Others, and those of namespaces that say nothing, are not.
+    """
+    noted = owner("noted", replicas=0, annotations={names.RELEASED: NOTE})
+    templated = owner("templated", replicas=0, template=state("next"))
+    found = assembled(owners=(noted, templated, owner("plain", replicas=0)))
+    elsewhere = assembled(owners=(noted,), namespaces={})
+
+    assert ["noted", "templated"] == sorted(key.name for key in found.owners)
+    assert {} == elsewhere.owners
+    template = found.owners[OwnerKey("team", "apps/v1", "Deployment", "templated")].template
+    assert template is not None
+    assert template.owner is not None
+
+
+def test_the_lower_of_label_and_kill_switch_counts() -> None:
+    """
+    A namespace that says nothing has none.
+    """
+    top = owner("w")
+    pod = kept("a", reference(top))
+    fenced = NamespaceWords({names.MODE: "observe"}, {})
+    rungs = [
+        only(assembled(pod, owners=(top,), highest=IdleRung.WARN)).rung,
+        only(assembled(pod, owners=(top,), namespaces={"team": fenced})).rung,
+    ]
+
+    assert [IdleRung.WARN, None] == rungs
+
+
+def test_pods_of_one_owner_are_together() -> None:
+    """
+    The way up is gone once.
+    """
+    top = owner("w")
+    found = only(assembled(*(kept(name, reference(top)) for name in "ab"), owners=(top,)))
+
+    assert ["a", "b"] == [pod.name for pod in found.pods]
+
+
+def test_nobody_counts_among_the_pods_of_another_namespace() -> None:
+    """
+    Whatever owner a tenant writes on his own.
+    """
+    top = owner("w")
+    forged = kept("f", reference(top))
+    forged = forged._replace(state=forged.state._replace(namespace="other"))
+    spaces = {"team": RELEASE, "other": RELEASE}
+    found = assembled(forged, kept("a", reference(top)), owners=(top,), namespaces=spaces)
+
+    assert {"team": ["a"], "other": ["f"]} == {
+        key.namespace: [pod.name for pod in item.pods] for key, item in found.owners.items()
+    }
+
+
+def test_a_circle_of_owners_ends() -> None:
+    """
+    Somebody may have made one by hand.
+    """
+    one = Reference("apps/v1", "ReplicaSet", "one", "uid-one")
+    two = Reference("apps/v1", "ReplicaSet", "two", "uid-two")
+    owners = (owner("one", REPLICA_SETS, two), owner("two", REPLICA_SETS, one))
+
+    assert assembled(kept("a", one), owners=owners).owners
+
+
+def budget(selector: Any, allowed: int = 1, generation: int = 1) -> KeptBudget:
+    return keep_budget(
+        {
+            "metadata": {"uid": "b", "namespace": "team", "generation": 1},
+            "spec": {"selector": selector},
+            "status": {"disruptionsAllowed": allowed, "observedGeneration": generation},
+        }
+    )[1]
+
+
+def expression(operator: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "app", "operator": operator, "values": list(values)}]}
+
+
+SELECTORS: dict[str, tuple[Any, bool]] = {
+    "labels": ({"matchLabels": {"app": "w"}}, True),
+    "other labels": ({"matchLabels": {"app": "x"}}, False),
+    "everybody": ({}, True),
+    "nobody": (None, False),
+    "in": (expression("In", "v", "w"), True),
+    "not in": (expression("NotIn", "w"), False),
+    "exists": (expression("Exists"), True),
+    "absent": (expression("DoesNotExist"), False),
+    "too much": ({"matchLabels": {f"{n}": "x" for n in range(MOST_REQUIREMENTS + 1)}}, True),
+}
+
+
+@pytest.mark.parametrize(("selector", "covered"), SELECTORS.values(), ids=SELECTORS)
+def test_a_budget_covers_whom_it_selects(selector: Any, covered: bool) -> None:  # noqa: FBT001 (a parameter)
+    """
+    The least of what all of them allow counts.
+    """
+    pods = [kept("a", labels={"app": "w"})]
+
+    assert (1 if covered else None) == least_allowed([budget(selector)], pods)
+
+
+def test_a_budget_that_does_not_say_yet_allows_none() -> None:
+    """
+    Its controller has not seen it, or says nothing readable.
+    """
+    assert (0, 0) == (budget({}, generation=0).allowed, keep_budget({})[1].allowed)
+
+
+def test_budgets_of_the_namespace_count() -> None:
+    """
+    The owner says how many of its pods may go at once.
+    """
+    top = owner("w")
+    pod = kept("a", reference(top), labels={"app": "w"})
+    found = only(assembled(pod, owners=(top,), budgets={"b": budget({}, 3)}))
+
+    assert 3 == found.budget

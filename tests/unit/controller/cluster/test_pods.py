@@ -1,0 +1,379 @@
+"""
+What is kept of pods: what decides, bounded, and alike things once.
+"""
+
+from typing import Any
+
+import pytest
+
+from controller.cluster.kept import (
+    keep_agent,
+    keep_namespace,
+    keep_node,
+    keep_owner,
+    keep_policy,
+    keep_scaler,
+)
+from controller.cluster.pods import MOST_CHARACTERS, UNREADABLE, KeptPod, keep_pod
+from controller.cluster.requests import effective_requests, offered
+from controller.cluster.shared import MOST_SHARED, Shared
+from gpufence import names
+from gpufence.dialects import Units
+from kube.kinds import ApiKind
+from tests.support.objects import gpu_pod, pod
+
+AT = "2026-08-01T00:00:00Z"
+SECONDS = 1785542400.0
+DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
+
+
+def kept(item: dict[str, Any], **status: Any) -> KeptPod:
+    item = {**item, "status": {"phase": "Running", **status}}
+    item["metadata"] = {"uid": "u", "namespace": "team", **item["metadata"]}
+    found = keep_pod(item, Shared())[1]
+    assert found is not None
+    return found
+
+
+def condition(kind: str, status: str, **more: str) -> dict[str, str]:
+    return {"type": kind, "status": status, "lastTransitionTime": AT, **more}
+
+
+def test_conditions_tell_since_when() -> None:
+    """
+    Readiness, waiting and idleness are kept with their times.
+    """
+    state = kept(
+        gpu_pod("a"),
+        conditions=[
+            condition("Ready", "True"),
+            condition("PodScheduled", "False", reason="Unschedulable"),
+            condition(names.GPU_IDLE, "True"),
+        ],
+    ).state
+
+    assert (SECONDS, SECONDS, "True", SECONDS) == (
+        state.ready_at,
+        state.waiting_since,
+        state.idle,
+        state.idle_at,
+    )
+
+
+def test_who_is_gated_does_not_wait_for_a_node() -> None:
+    """
+    Nor is one ready that is not, nor a time known that cannot be read.
+    """
+    state = kept(
+        gpu_pod("a"),
+        conditions=[
+            condition("Ready", "False"),
+            condition("PodScheduled", "False", reason="SchedulingGated"),
+            {"type": names.GPU_IDLE, "status": "True", "lastTransitionTime": "x"},
+        ],
+    ).state
+
+    assert (None, None, None) == (state.ready_at, state.waiting_since, state.idle_at)
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_what_has_ended_is_forgotten(phase: str) -> None:
+    """
+    It holds nothing.
+    """
+    item = {**pod("a"), "status": {"phase": phase}}
+
+    assert keep_pod(item, Shared())[1] is None
+
+
+def test_a_pod_without_gpus_only_takes_room() -> None:
+    """
+    Of it neither labels nor tolerations are kept.
+    """
+    item = pod("a")
+    item["metadata"]["labels"] = {"a": "b"}
+    found = kept(item)
+
+    assert (None, (), {}) == (found.state.gpu, found.state.tolerations, found.labels)
+
+
+def test_a_pod_that_is_measured_has_to_do_with_gpus() -> None:
+    """
+    Its devices may come by resource claims, which nobody reads.
+    """
+    found = kept(pod("a"), conditions=[condition(names.GPU_IDLE, "False")])
+
+    assert found.state.gpu is not None
+
+
+def test_what_is_alike_is_held_once() -> None:
+    """
+    Two pods of one owner share what they have in common.
+    """
+    shared = Shared()
+    states = []
+    for name in ("a", "b"):
+        item = gpu_pod(name, nodeSelector={"pool": "x"})
+        item["metadata"] |= {"uid": name, "namespace": "team"}
+        found = keep_pod({**item, "status": {"phase": "Running"}}, shared)[1]
+        assert found is not None
+        states.append(found.state)
+    one, other = (state.gpu for state in states)
+
+    assert one is not None
+    assert other is not None
+    assert one.containers is other.containers
+    assert one.node_selector is other.node_selector
+    assert states[0].requests is states[1].requests
+
+
+def test_what_is_shared_has_a_bound() -> None:
+    """
+    Beyond it all is forgotten, and begun anew.
+    """
+    shared = Shared()
+    first = shared.value("x" * 10)
+    for number in range(MOST_SHARED):
+        shared.value(f"{number}")
+
+    assert first == shared.value("x" * 10)
+
+
+def test_words_too_long_are_kept_as_unreadable() -> None:
+    """
+    Whoever reads them says so.
+    """
+    item = gpu_pod("a")
+    item["metadata"]["annotations"] = {names.MEMORY: "x" * (MOST_CHARACTERS + 1)}
+    found = kept(item).state.gpu
+
+    assert found is not None
+    assert {names.MEMORY: UNREADABLE} == found.annotations
+
+
+def test_an_affinity_too_long_is_not_worked_out() -> None:
+    """
+    It counts as something that decides where a pod may run.
+    """
+    rule = {"nodeAffinity": {"preferred": ["x" * MOST_CHARACTERS]}}
+    state = kept(gpu_pod("a", affinity=rule)).state
+
+    assert state.gpu is not None
+    assert ({}, "its affinity is too long to be read") == (state.gpu.affinity, state.placement)
+
+
+def test_a_pod_that_is_none_counts_as_without_gpus() -> None:
+    """
+    What no API server hands out is left out.
+    """
+    item = gpu_pod("a")
+    item["spec"]["nodeSelector"] = {"a": 1}
+
+    assert kept(item).state.gpu is None
+
+
+REQUIRED: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}
+PLACEMENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "affinity": ({"affinity": {"podAffinity": REQUIRED}}, "a required pod affinity"),
+    "anti": ({"affinity": {"podAntiAffinity": REQUIRED}}, "a required pod anti-affinity"),
+    "spread": (
+        {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
+        "a hard topology spread",
+    ),
+    "soft spread": ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ""),
+    "ports": (
+        {"initContainers": [{"name": "i", "ports": [{"hostPort": 1}]}]},
+        "host ports",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), PLACEMENTS.values(), ids=PLACEMENTS)
+def test_what_else_decides_the_place_is_named(spec: dict[str, Any], expected: str) -> None:
+    """
+    It is not worked out, and so whoever has it counts as fitting nowhere.
+    """
+    assert expected == kept(gpu_pod("a", **spec)).state.placement
+
+
+def asking(**requests: str) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": requests}}
+
+
+REQUESTS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "sum": (
+        {"containers": [asking(cpu="100m"), asking(cpu="1", memory="1Ki")]},
+        {"cpu": 1100, "memory": 1024},
+    ),
+    "limits count where nothing is requested": (
+        {"containers": [{"name": "c", "resources": {"limits": {"x/gpu": "2"}}}]},
+        {"x/gpu": 2},
+    ),
+    "init containers run alone": (
+        {"initContainers": [asking(cpu="3")], "containers": [asking(cpu="1")]},
+        {"cpu": 3000},
+    ),
+    "sidecars stay": (
+        {
+            "initContainers": [{**asking(cpu="1"), "restartPolicy": "Always"}, asking(cpu="3")],
+            "containers": [asking(cpu="1")],
+        },
+        {"cpu": 4000},
+    ),
+    "the pod's own word": (
+        {"resources": {"requests": {"cpu": "5", "x": "1"}}, "containers": [asking(cpu="1")]},
+        {"cpu": 5000},
+    ),
+    "the runtime's part": (
+        {"overhead": {"cpu": "250m"}, "containers": [asking(cpu="1")]},
+        {"cpu": 1250},
+    ),
+    "what nobody can read": ({"containers": [asking(cpu="x", memory="1")]}, {"memory": 1}),
+    "nothing": ({"containers": None, "resources": None}, {}),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), REQUESTS.values(), ids=REQUESTS)
+def test_requests_are_those_of_the_scheduler(
+    spec: dict[str, Any], expected: dict[str, int]
+) -> None:
+    """
+    Rounded up to what it counts in, and one of the node's pods.
+    """
+    assert {"pods": 1, **expected} == effective_requests(spec)
+
+
+def test_what_a_node_offers_is_rounded_down() -> None:
+    """
+    Half a millicore is none.
+    """
+    assert {"cpu": 1, "memory": 1} == offered({"cpu": "1500u", "memory": "1500m", "x": "0"})
+
+
+def test_nodes_without_gpus_are_of_no_concern() -> None:
+    """
+    Nor are those that cannot be read.
+    """
+    plain = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1"}}}
+    broken = {"metadata": {"name": "n", "labels": {"a": 1}}}
+
+    assert ("n", None) == keep_node(plain, Units(), Shared())
+    assert ("n", None) == keep_node(broken, Units(), Shared())
+
+
+def test_of_a_gpu_node_room_and_taints_are_kept() -> None:
+    """
+    And whether it takes anybody at all.
+    """
+    node = {
+        "metadata": {"name": "n", "labels": {"pool": "x"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "a", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {names.GPUSHARE_MEMORY: "15"}},
+    }
+    room = keep_node(node, Units(), Shared())[1]
+
+    assert room is not None
+    assert {names.GPUSHARE_MEMORY: 15} == room.allocatable
+    assert ({"key": "a", "effect": "NoSchedule"},) == room.taints
+    assert room.unschedulable
+
+
+def owner(**more: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": "u", "namespace": "team", "name": "w", **more.pop("metadata", {})},
+        "spec": {"replicas": 1, **more},
+    }
+
+
+CONTROLLED = {"apiVersion": "apps/v1", "kind": "X", "name": "x", "uid": "x", "controller": True}
+
+
+def test_old_replica_sets_own_nobody() -> None:
+    """
+    One that is controlled, wants none and has none is forgotten; one that has pods is not.
+    """
+    item = owner(metadata={"ownerReferences": [CONTROLLED]}, replicas=0)
+
+    assert keep_owner(item, DEPLOYMENTS, Shared())[1] is None
+    assert keep_owner({**item, "status": {"replicas": 1}}, DEPLOYMENTS, Shared())[1] is not None
+
+
+def test_the_next_pod_is_known_by_its_template() -> None:
+    """
+    Where it asks for a GPU.
+    """
+    template = {"spec": gpu_pod("a")["spec"]}
+    _, found = keep_owner(owner(template=template), DEPLOYMENTS, Shared())
+    _, plain = keep_owner(owner(template={"spec": pod("a")["spec"]}), DEPLOYMENTS, Shared())
+
+    assert found is not None
+    assert found.template is not None
+    assert ("team", "w", 3) == (
+        found.template.namespace,
+        found.template.name,
+        found.template.requests[names.GPUSHARE_MEMORY],
+    )
+    assert plain is not None
+    assert plain.template is None
+
+
+def test_of_an_owners_words_those_about_idleness_are_kept() -> None:
+    """
+    What is too long is kept as unreadable.
+    """
+    said = {names.WAKE: "manual", names.RELEASED: "x" * (MOST_CHARACTERS + 1), names.MEMORY: "1"}
+    _, found = keep_owner(owner(metadata={"annotations": said}), DEPLOYMENTS, Shared())
+
+    assert found is not None
+    assert {names.WAKE: "manual", names.RELEASED: UNREADABLE} == found.owner.annotations
+
+
+@pytest.mark.parametrize("label", [names.MODE, names.IDLE])
+def test_namespaces_with_a_label_of_ours_count(label: str) -> None:
+    """
+    All others are of no concern.
+    """
+    metadata = {"name": "team", "labels": {label: "x", "other": "y"}, "annotations": {"a": "b"}}
+    words = keep_namespace({"metadata": metadata})[1]
+
+    assert words is not None
+    assert ({label: "x"}, {}) == (words.labels, words.annotations)
+    assert keep_namespace({"metadata": {"name": "team"}})[1] is None
+
+
+def test_a_scaler_without_a_kind_means_a_deployment() -> None:
+    """
+    As KEDA has it.
+    """
+    item = {
+        "metadata": {"uid": "u", "namespace": "team", "name": "s"},
+        "spec": {"scaleTargetRef": {"name": "w"}},
+    }
+
+    assert ("u", (("team", "apps", "Deployment", "w"), "s")) == keep_scaler(item)
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"), [("Running", ("node", "10.0.0.1")), ("Pending", None)]
+)
+def test_agents_that_run_have_an_address(phase: str, expected: tuple[str, str] | None) -> None:
+    """
+    Others are not asked.
+    """
+    item = {
+        "metadata": {"uid": "u"},
+        "spec": {"nodeName": "node"},
+        "status": {"phase": phase, "podIP": "10.0.0.1"},
+    }
+
+    assert ("u", expected) == keep_agent(item)
+
+
+def test_of_the_kill_switch_its_own_key_is_kept() -> None:
+    """
+    The other one is the agents'.
+    """
+    data = {names.POLICY_MAX_IDLE: "warn", names.POLICY_MAX_MODE: "cap"}
+    item = {"metadata": {"name": names.POLICY_CONFIGMAP}, "data": data}
+
+    assert (names.POLICY_CONFIGMAP, {names.POLICY_MAX_IDLE: "warn"}) == keep_policy(item)

@@ -1,0 +1,88 @@
+"""
+How busy an owner is, and why nobody can tell.
+"""
+
+from typing import Any
+
+import pytest
+
+from controller.activity import OwnerActivity, UnknownActivity, activity_of, nodes_of
+from controller.model import OwnerKey, OwnerState, PodState, Way
+from gpufence.pods import Pod
+from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
+
+GPU = Pod({}, (), "", {}, {}, has_resource_claims=False)
+BUSY = PodActivityRow("busy", 0.0, "Busy", busy_share=0.5)
+IDLE = PodActivityRow("idle", 70.0, "NoKernels", busy_share=0.0)
+
+
+def pod(name: str, **more: Any) -> PodState:
+    said = {"node": "n", "phase": "Running", "priority": 0, "requests": {}, "gpu": GPU, **more}
+    return PodState(uid=name, namespace="team", name=name, owner=None, **said)
+
+
+def owner(*pods: PodState) -> OwnerState:
+    return OwnerState(OwnerKey("team", "v1", "K", "o"), "u", "1", Way.SCALE, pods=pods)
+
+
+def snapshot(*rows: PodRow, **more: Any) -> Snapshot:
+    said = {"fresh": True, "stale_seconds": 0.1, **more}
+    node = said.pop("node", "n")
+    return Snapshot(node, "0", "", "", pods=rows, **said)
+
+
+def row(name: str, activity: PodActivityRow | None) -> PodRow:
+    return PodRow(name, "team", name, activity=activity)
+
+
+def test_shares_add_up_and_the_shortest_rest_counts() -> None:
+    """
+    Who waits, goes, or has no GPU, does not count.
+    """
+    waiting = pod("waiting", node="", phase="Pending")
+    going, plain = pod("going", terminating=True), pod("plain", gpu=None)
+    found = activity_of(
+        owner(pod("a"), pod("b"), waiting, going, plain),
+        {"n": snapshot(row("a", BUSY), row("b", IDLE))},
+    )
+
+    assert OwnerActivity(0.5, 0.0) == found
+
+
+def test_an_owner_without_running_pods_does_nothing() -> None:
+    """
+    Since when, nobody says.
+    """
+    assert OwnerActivity(0.0, None) == activity_of(owner(), {})
+    assert {"n"} == nodes_of(owner(pod("a")))
+
+
+UNKNOWN: dict[str, tuple[Snapshot | None, str]] = {
+    "silent": (None, "the agent of node n does not answer"),
+    "another": (snapshot(node="m"), "who answers for node n is the agent of m"),
+    "trouble": (snapshot(trouble="no NVML"), "the agent of node n cannot tell: no NVML"),
+    "deaf": (
+        snapshot(fresh=False),
+        "the agent of node n cannot tell: it does not hear from the API server",
+    ),
+    "never": (snapshot(stale_seconds=None), "what the agent of node n knows is too old"),
+    "stale": (snapshot(stale_seconds=11.0), "what the agent of node n knows is too old"),
+    "stranger": (snapshot(), "the agent of node n does not tell what pod a does"),
+    "older": (snapshot(row("a", None)), "the agent of node n does not tell what pod a does"),
+    "unknown": (
+        snapshot(row("a", PodActivityRow("unknown", None, "NotMeasurable", "MPS"))),
+        "pod a is unknown: MPS",
+    ),
+    "no share yet": (
+        snapshot(row("a", PodActivityRow("idle", 1.0, "NoKernels"))),
+        "pod a is idle: no reason",
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "why"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_nobody_knows_is_no_number(said: Snapshot | None, why: str) -> None:
+    """
+    One pod of which nobody can tell is enough.
+    """
+    assert UnknownActivity(why) == activity_of(owner(pod("a")), {"n": said})

@@ -152,12 +152,25 @@ def _next(past: PodTrack | None, uid: str, held: Mapping[str, Track], look: _Loo
 
 def _is_settled(past: PodTrack, uid: str, held: Mapping[str, Track], look: _Look) -> bool:
     """
-    Return whether nothing has happened that could make a pod another.
+    Return whether nothing has happened that could make a pod another: no answer is about it, or it
+    rested before and still does.
     """
-    if uid in look.touched or past.held != held.keys():
+    before = look.past.tracks
+    if past.held != held.keys():
         return False
+    if uid in look.touched:
+        rests = past.activity is Activity.IDLE and not past.used and uid not in look.works_on
+        return (
+            rests
+            and bool(held)
+            and all(
+                track.activity is Activity.IDLE
+                and (known := before.get((uid, uuid))) is not None
+                and known.idle_since == track.idle_since
+                for uuid, track in held.items()
+            )
+        )
     if held:
-        before = look.past.tracks
         return all(before.get((uid, uuid)) == track for uuid, track in held.items())
     if past.activity is Activity.BUSY or past.used:
         return not look.new

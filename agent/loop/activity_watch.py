@@ -24,6 +24,10 @@ _PAUSE_SECONDS: Final = 1.0
 """
 Between two looks at what pods shall say: nothing there is younger.
 """
+_QUIET_SECONDS: Final = 5.0
+"""
+The same while nothing happens but that time passes.
+"""
 
 
 class ActivityWatch:
@@ -69,8 +73,10 @@ class ActivityWatch:
             strangers=self._processes.occupants(unknown) if unknown else {},
         )
         now = self._clock()
-        self._memory = watched(observation, witness, self._memory, policy=self._policy, now=now)
-        if now - self._said_at >= _PAUSE_SECONDS:
+        before = self._memory
+        self._memory = watched(observation, witness, before, policy=self._policy, now=now)
+        pause = _QUIET_SECONDS if self._memory is before else _PAUSE_SECONDS
+        if now - self._said_at >= pause:
             self._said_at = now
             self._say(observation, now)
         return self._memory

@@ -318,21 +318,20 @@ def test_a_quiet_tick_costs_nothing(card: Watched) -> None:
     Between two answers nothing is worked out anew.
     """
     assert card.observation is not None
-    work = card.observation.sample.cards[0].work
     before = card.memory
     card.now += 1.0
-    card.look(work)
+    card.look(card.observation.sample.cards[0].work)
 
     assert before is card.memory
 
 
 def test_who_is_touched_by_nothing_stays_as_he_is() -> None:
     """
-    A new answer of one card makes nobody on another one anew.
+    A new answer of one card works out nobody anew who holds memory of another one alone.
     """
     other = "uid-b"
     index = pods_on_node([pod("a"), pod("b")])
-    tracks = {(UID, "GPU-0"): IDLE, (other, "GPU-1"): IDLE}
+    tracks = {(UID, "GPU-0"): BUSY, (other, "GPU-1"): IDLE}
     cards = {"GPU-0": CARD, "GPU-1": CARD}
 
     def after(past: ActivityMemory, now: float) -> ActivityMemory:
@@ -345,6 +344,17 @@ def test_who_is_touched_by_nothing_stays_as_he_is() -> None:
 
     assert first.pods[other] is second.pods[other]
     assert first.pods[UID] is not second.pods[UID]
+
+
+def test_who_rests_on_is_not_worked_out_anew(card: Watched) -> None:
+    """
+    Answers that show no work change nothing about a pod that did none before.
+    """
+    before = card.whole("a")
+    card.pass_()
+
+    assert before is card.whole("a")
+    assert 15.0 == card.whole("a").idle_seconds(card.now)
 
 
 def test_who_gave_all_back_is_not_busy_for_ever(card: Watched) -> None:

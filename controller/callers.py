@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 REMEMBERED_SECONDS: Final = 60.0
 MOST_REMEMBERED: Final = 1024
-_AUTHENTICATION: Final = "authentication.k8s.io/v1"
-_AUTHORIZATION: Final = "authorization.k8s.io/v1"
 _BEARER: Final = "bearer "
 
 
@@ -41,11 +39,8 @@ class Callers:
     Remembers each answer for a minute. Of tokens only digests are kept.
     """
 
-    def __init__(
-        self, client: Client, timeout_seconds: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._lock = threading.Lock()
         self._answers: dict[tuple[bytes, OwnerKey], tuple[float, CallerAnswer]] = {}
@@ -71,7 +66,9 @@ class Callers:
         return answer
 
     def _review(self, token: str, key: OwnerKey, kind: ApiKind | None) -> CallerAnswer:
-        said = self._post(_AUTHENTICATION, "tokenreviews", {"token": token})
+        path = group("authentication.k8s.io/v1", "tokenreviews")
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
+        said = _status(self._client.post(path, {**body, "spec": {"token": token}}))
         user = said.get("user")
         if said.get("authenticated") is not True or not isinstance(user, dict):
             return CallerAnswer(known=False, allowed=False, why="nobody knows this token")
@@ -90,7 +87,9 @@ class Callers:
                 "name": key.name,
             },
         }
-        allowed = self._post(_AUTHORIZATION, "subjectaccessreviews", asked).get("allowed") is True
+        access = group("authorization.k8s.io/v1", "subjectaccessreviews")
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+        allowed = _status(self._client.post(access, {**body, "spec": asked})).get("allowed") is True
         why = (
             ""
             if allowed
@@ -101,10 +100,7 @@ class Callers:
         )
         return CallerAnswer(known=True, allowed=allowed, why=why)
 
-    def _post(self, api: str, resource: str, spec: dict[str, Any]) -> dict[str, Any]:
-        kind = {"tokenreviews": "TokenReview", "subjectaccessreviews": "SubjectAccessReview"}
-        body = {"apiVersion": api, "kind": kind[resource], "spec": spec}
-        path = group(api, resource)
-        reply = self._client.post(path, body, timeout_seconds=self._timeout_seconds)
-        status = reply.get("status")
-        return status if isinstance(status, dict) else {}
+
+def _status(reply: dict[str, Any]) -> dict[str, Any]:
+    status = reply.get("status")
+    return status if isinstance(status, dict) else {}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kube import Client, JsonObject
 
 _log = logging.getLogger(__name__)
-_API: Final = "coordination.k8s.io/v1"
 _MICROSECONDS: Final = 10**6
 
 
@@ -60,9 +59,8 @@ class Lease:
         request_seconds: float,
         clock: Callable[[], float] = boottime,
     ) -> None:
-        namespace, self._name = where
+        self._namespace, self._name = where
         self._client = client
-        self._path = group(_API, "namespaces", namespace, "leases", self._name)
         self._holder = holder
         self._settings = settings
         self._request_seconds = min(request_seconds, settings.renew_within_seconds)
@@ -94,6 +92,9 @@ class Lease:
         until = self._until
         return 0.0 if until is None else until - self._clock()
 
+    def _path(self) -> str:
+        return group("coordination.k8s.io/v1", "namespaces", self._namespace, "leases", self._name)
+
     def _run(self) -> None:
         while not self._stop.is_set():
             self.turn()
@@ -107,12 +108,12 @@ class Lease:
         before = self._clock()
         held = self.left() > 0
         try:
-            lease = self._client.get(self._path, timeout_seconds=self._request_seconds)
+            lease = self._client.get(self._path(), timeout_seconds=self._request_seconds)
             if not self._may_take(lease):
                 self._step_down("somebody else holds the Lease")
                 return
             written = self._client.put(
-                self._path, self._claimed(lease), timeout_seconds=self._request_seconds
+                self._path(), self._claimed(lease), timeout_seconds=self._request_seconds
             )
             self._see(written)
         except ConflictError:
@@ -168,11 +169,11 @@ class Lease:
     def _give_back(self) -> None:
         self._until = None
         try:
-            lease = self._client.get(self._path, timeout_seconds=self._request_seconds)
+            lease = self._client.get(self._path(), timeout_seconds=self._request_seconds)
             spec = lease.get("spec") or {}
             if spec.get("holderIdentity") == self._holder:
                 lease["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
-                self._client.put(self._path, lease, timeout_seconds=self._request_seconds)
+                self._client.put(self._path(), lease, timeout_seconds=self._request_seconds)
         except KubeError as error:
             _log.warning("the Lease %s could not be given back: %s", self._name, error)
 

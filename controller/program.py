@@ -125,7 +125,7 @@ class ControllerProgram:
             settings.profiles,
             settings.namespace,
         )
-        callers = None if settings.activity_auth == "none" else Callers(self._client, seconds)
+        callers = None if settings.activity_auth == "none" else Callers(self._client)
         self._activity = ActivityPage(
             ActivitySources(
                 last=lambda: self._loop.last,

@@ -161,6 +161,10 @@ def _placement(spec: JsonObject) -> Iterator[str]:
     containers = [*_objects(spec, "containers"), *_objects(spec, "initContainers")]
     if any(port.get("hostPort") for item in containers for port in _objects(item, "ports")):
         yield "host ports"
+    if any(
+        "persistentVolumeClaim" in item or "ephemeral" in item for item in _objects(spec, "volumes")
+    ):
+        yield "volumes that are bound to places"
 
 
 def _since(condition: JsonObject) -> float | None:

@@ -8,10 +8,13 @@ import pytest
 import yaml
 
 from gpufence import names
+from kube.owners import NOTEBOOK, WORKLOAD
 from kubectl_gpufence.doctor import read
 from tests.manifests.rights.calls import Right, rights_of
 from tests.support.manifests import BASE, COMPONENTS, found, objects
 
+WORKLOADS = (WORKLOAD[0], "workloads")
+NOTEBOOKS = (NOTEBOOK[0], "notebooks")
 AS_NODE = "impersonate-on:associated-node:"
 IMPERSONATE = Right("authentication.k8s.io", "nodes", "impersonate:associated-node")
 PROFILES = {"gpufence-webhook-profiles": "gpufence-webhook"}
@@ -83,6 +86,50 @@ def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
     role = spelled(found("Role", "gpufence-agent")["rules"])
 
     assert rights_of("agent") == {*spelled(patch["value"]), *role}
+
+
+OF_NEED = "gpufence.io"
+READ_OWNERS = ("get", "list", "watch", "patch")
+DYNAMIC = {
+    *(
+        Right("apps", kind, verb)
+        for kind in ("deployments", "statefulsets", "replicasets")
+        for verb in READ_OWNERS
+    ),
+    *(
+        Right("apps", f"{kind}/scale", "update")
+        for kind in ("deployments", "statefulsets", "replicasets")
+    ),
+    *(Right(*WORKLOADS, verb) for verb in READ_OWNERS),
+    *(Right(*NOTEBOOKS, verb) for verb in READ_OWNERS),
+    *(
+        Right(group, kind, verb)
+        for group, kind in (
+            ("autoscaling", "horizontalpodautoscalers"),
+            ("keda.sh", "scaledobjects"),
+        )
+        for verb in ("list", "watch")
+    ),
+}
+"""
+What `kube.workloads` and the watches of kinds ask, whose paths are made of what discovery says.
+"""
+
+
+def test_the_controller_may_do_what_it_does() -> None:
+    """
+    Component idle-release grants what its code asks, beside the profiles of component need.
+    """
+    folder = COMPONENTS / "idle-release"
+    rules = [
+        rule
+        for kind in ("Role", "ClusterRole")
+        for rule in found(kind, names.CONTROLLER, folder)["rules"]
+    ]
+
+    asked = {right for right in rights_of("controller", "writes.py") if right.group != OF_NEED}
+
+    assert sorted(asked | DYNAMIC) == sorted(spelled(rules))
 
 
 def test_viewers_may_read_what_the_plugin_reads() -> None:

@@ -180,6 +180,10 @@ PLACEMENTS: dict[str, tuple[dict[str, Any], str]] = {
         {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
         "a hard topology spread",
     ),
+    "volumes": (
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+        "volumes that are bound to places",
+    ),
     "soft spread": ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ""),
     "ports": (
         {"initContainers": [{"name": "i", "ports": [{"hostPort": 1}]}]},

@@ -14,7 +14,7 @@ from gpufence import names
 from kube import JsonObject, core, group
 from tests.keda import report
 from tests.keda.loads import MESSAGE_SECONDS
-from tests.keda.play import Collector, send
+from tests.keda.play import Collector, play, send
 from tests.keda.site import PACE, KedaSite, Sight, Watch
 from tests.support.controller.process import ControllerProcess
 from tests.support.node_ground import pod, workload
@@ -51,6 +51,28 @@ def test_a_message_wakes_the_first_worker(site: KedaSite, controller: Controller
     assert asleep == 0
     assert collector.done[0].waited * PACE < 90, "poll, start and a margin"
     assert back
+
+
+def test_seconds_for_a_message_are_measured(site: KedaSite, controller: ControllerProcess) -> None:
+    """
+    Where nobody says how long a message takes, Prometheus knows after a while, and KEDA scales by
+    it.
+    """
+    site.deploy("measured")
+    site.scale("measured", controller.url, measured=True)
+    times = [second / 2 for second in range(500)]
+    played = play(site, ["measured"], times)
+    trigger = site.printed(
+        "measured",
+        *("--target", "5s", "--max", "4", "--queue-kind", "prometheus"),
+        *("--prometheus", site.prometheus, "--waiting", "vector(1)"),
+    )[-1]["spec"]["triggers"][0]
+    seconds = site.query(trigger["metadata"]["query"]) * PACE
+    site.end("measured")
+    report.store_figure("a message of 2 s, as Prometheus measures it", seconds)
+
+    assert 0.75 * MESSAGE_SECONDS < seconds < 1.25 * MESSAGE_SECONDS
+    assert max(one.wanted for one in played.sights["measured"]) >= 4
 
 
 def test_a_long_message_outlives_the_cooldown(

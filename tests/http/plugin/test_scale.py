@@ -85,6 +85,36 @@ def test_without_a_controller_nodes_are_counted(desk: Desk) -> None:
     assert "no controller answers" in said.err
 
 
+SYSTEM = "/api/v1/namespaces/gpufence-system/pods"
+
+
+def test_a_controller_that_says_nothing_is_passed_over(desk: Desk) -> None:
+    """
+    Where it is hidden, away, or answers with something else, nodes are counted.
+    """
+    notes = [scale(desk, "--controller", "http://127.0.0.1:1")[0].err]
+    desk.get(SYSTEM, DENIED)
+    notes.append(scale(desk)[0].err)
+    desk.get(SYSTEM, listed(controller_pod()))
+    desk.get(ROOM, DENIED)
+    notes.append(scale(desk)[0].err)
+    desk.get(ROOM, reply(b"[]"))
+    notes.append(scale(desk)[0].err)
+    desk.get(ROOM, reply({"replicas": None, "room": 4}))
+    notes.append(scale(desk)[0].err)
+
+    assert all("no controller answers" in note for note in notes)
+
+
+def test_pods_that_cannot_be_read_take_nothing(desk: Desk) -> None:
+    """
+    One pod of odd shape among others is passed over.
+    """
+    desk.get("/api/v1/pods", listed({"metadata": {}, "spec": {"containers": "odd"}}))
+
+    assert 2 + 5 == scale(desk)[1]["maxReplicaCount"]
+
+
 def test_a_ceiling_that_is_said_holds(desk: Desk) -> None:
     """
     Nobody is asked where somebody says it.

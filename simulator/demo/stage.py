@@ -1,6 +1,5 @@
 """
-Everything a story needs, as real processes: control plane, certificates, webhook, GPU node, agent,
-and the controller where it has a part.
+Everything a story needs, as real processes, from the control plane to the controller.
 """
 
 from __future__ import annotations
@@ -95,9 +94,8 @@ class Stage:
         Return where the plugin finds programs that are no pods here.
         """
         agents = {"GPUFENCE_AGENTS": f"{self.node.name}=http://{self.agent}"}
-        if not self.controller:
-            return agents
-        return agents | {"GPUFENCE_CONTROLLER": f"http://{self.controller}"}
+        controller = {"GPUFENCE_CONTROLLER": f"http://{self.controller}"} if self.controller else {}
+        return agents | controller
 
     def fences(self, namespace: str) -> bool:
         """

@@ -155,8 +155,8 @@ def test_unchanged_sources_build_nothing(tmp_path: Path) -> None:
     ("file", "programs"),
     [
         ("agent/file", ["agent"]),
-        ("gpufence/file", ["webhook", "agent", "certs"]),
-        ("pyproject.toml", ["webhook", "agent", "certs"]),
+        ("gpufence/file", ["webhook", "agent", "certs", "controller"]),
+        ("pyproject.toml", ["webhook", "agent", "certs", "controller"]),
         ("simulator/cluster/images/pause/file", []),
     ],
 )

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from controller.decide import agents_word
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.model import OwnerState, PodState
-    from gpufence.snapshot import PodActivityRow, Snapshot
+    from gpufence.snapshot import Snapshot
 
-STALE_SECONDS: Final = 10.0
 _RUNNING: Final = "Running"
 _BUSY_DIGITS: Final = 4
 
@@ -51,9 +52,9 @@ def activity_of(
     """
     busy, idle = 0.0, []
     for pod in _running(owner):
-        found = _activity(pod, snapshots.get(pod.node))
-        if isinstance(found, UnknownActivity):
-            return found
+        found = agents_word(pod, snapshots.get(pod.node))
+        if isinstance(found, str):
+            return UnknownActivity(found)
         if found.busy_share is None or found.idle_seconds is None:
             return UnknownActivity(f"pod {pod.name} is {found.state}: {found.why or 'no reason'}")
         busy += found.busy_share
@@ -67,20 +68,3 @@ def _running(owner: OwnerState) -> list[PodState]:
         for pod in owner.pods
         if pod.node and pod.phase == _RUNNING and not pod.terminating and pod.gpu is not None
     ]
-
-
-def _activity(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | UnknownActivity:
-    where = f"the agent of node {pod.node}"
-    if snapshot is None:
-        return UnknownActivity(f"{where} does not answer")
-    if snapshot.node != pod.node:
-        return UnknownActivity(f"who answers for node {pod.node} is the agent of {snapshot.node}")
-    if snapshot.trouble or not snapshot.fresh:
-        trouble = snapshot.trouble or "it does not hear from the API server"
-        return UnknownActivity(f"{where} cannot tell: {trouble}")
-    if snapshot.stale_seconds is None or snapshot.stale_seconds > STALE_SECONDS:
-        return UnknownActivity(f"what {where} knows is too old")
-    row = next((row for row in snapshot.pods if row.uid == pod.uid), None)
-    if row is None or row.activity is None:
-        return UnknownActivity(f"{where} does not tell what pod {pod.name} does")
-    return row.activity

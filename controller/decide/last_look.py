@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.model import OwnerState, PodState
-    from gpufence.snapshot import Snapshot
+    from gpufence.snapshot import PodActivityRow, Snapshot
 
 _STALE_SECONDS: Final = 10.0
 _IDLE: Final = "idle"
@@ -50,20 +50,30 @@ def why_not(look: LastLook, threshold_seconds: float) -> str:
     return ""
 
 
-def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:
+def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | str:
+    """
+    Return what a pod does by the snapshot of its node, or why nobody can say so.
+    """
+    where = f"the agent of node {pod.node}"
     if snapshot is None:
-        return LastLook(None, f"the agent of node {pod.node} does not answer")
+        return f"{where} does not answer"
     if snapshot.node != pod.node:
-        return LastLook(None, f"who answers for node {pod.node} is the agent of {snapshot.node}")
-    if not snapshot.fresh or snapshot.trouble:
+        return f"who answers for node {pod.node} is the agent of {snapshot.node}"
+    if snapshot.trouble or not snapshot.fresh:
         trouble = snapshot.trouble or "it does not hear from the API server"
-        return LastLook(None, f"the agent of node {pod.node} cannot tell: {trouble}")
+        return f"{where} cannot tell: {trouble}"
     if snapshot.stale_seconds is None or snapshot.stale_seconds > _STALE_SECONDS:
-        return LastLook(None, f"what the agent of node {pod.node} knows is too old")
+        return f"what {where} knows is too old"
     row = next((row for row in snapshot.pods if row.uid == pod.uid), None)
-    activity = None if row is None else row.activity
-    if activity is None:
-        return LastLook(None, f"the agent of node {pod.node} does not know pod {pod.name}")
+    if row is None or row.activity is None:
+        return f"{where} does not tell what pod {pod.name} does"
+    return row.activity
+
+
+def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:
+    activity = agents_word(pod, snapshot)
+    if isinstance(activity, str):
+        return LastLook(None, activity)
     if activity.state != _IDLE:
         why = f" ({activity.why})" if activity.why else ""
         return LastLook(None, f"pod {pod.name} is {activity.state}{why}")

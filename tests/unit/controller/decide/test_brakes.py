@@ -71,7 +71,11 @@ def test_pods_that_turn_idle_one_by_one_are_believed() -> None:
     """
     What did not happen within a minute did not happen at once.
     """
+    two = owner_state(*[idle_pod(f"x-{i}", idle_at=NOW - 70.0 * i) for i in range(2)], name="x")
+    near = owner_state(*[idle_pod(f"y-{i}", idle_at=NOW - 30.0 * i) for i in range(5)], name="y")
+
     assert 0.0 == suspended_until(cluster(*[idle_for(30.0 * i, f"w{i}") for i in range(6)]))
+    assert 0.0 == suspended_until(cluster(two, near))
 
 
 def test_a_new_leader_sees_what_happened_before() -> None:

@@ -67,14 +67,14 @@ def test_all_agents_must_say_idle() -> None:
             snapshot(pod_row(), stale_seconds=None),
             "what the agent of node node-1 knows is too old",
         ),
-        (snapshot(), "the agent of node node-1 does not know pod worker-0"),
+        (snapshot(), "the agent of node node-1 does not tell what pod worker-0 does"),
         (
             snapshot(pod_row(uid="another")),
-            "the agent of node node-1 does not know pod worker-0",
+            "the agent of node node-1 does not tell what pod worker-0 does",
         ),
         (
             snapshot(pod_row(activity=None)),
-            "the agent of node node-1 does not know pod worker-0",
+            "the agent of node node-1 does not tell what pod worker-0 does",
         ),
         (
             snapshot(pod_row(activity=PodActivityRow("busy", 0.0, "Busy"))),

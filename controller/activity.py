@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.decide import agents_word
+from controller.decide.last_look import agents_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -164,9 +164,8 @@ def _webhook(
     hooks = [item for item in items if item["kind"] == HOOKS]
     with progress.step("installing gpufence: manifests, certificates, webhook"):
         _apply(plane, items)
-        for item in items:
-            if item["kind"] == "CustomResourceDefinition":
-                _wait_until_served(plane, item["metadata"]["name"])
+        kinds = [item for item in items if item["kind"] == "CustomResourceDefinition"]
+        _wait_until_served(plane, [item["metadata"]["name"] for item in kinds])
         _certificates(plane)
         _project(plane, folder)
         webhook = DemoProgram("webhook", _webhook_environment(plane, folder), folder)
@@ -177,12 +176,11 @@ def _webhook(
         yield
 
 
-def _wait_until_served(plane: ControlPlane, name: str) -> None:
-    until = time.monotonic() + SERVED_SECONDS
-    while plane.kubectl("get", name, "-A", check=False).returncode:
-        if time.monotonic() > until:
-            raise StoryError(f"the API server does not serve {name}")
-        time.sleep(0.1)
+def _wait_until_served(plane: ControlPlane, kinds: list[str]) -> None:
+    for kind in kinds:
+        until = time.monotonic() + SERVED_SECONDS
+        while plane.kubectl("get", kind, check=False).returncode and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 def _patient(item: dict[str, Any]) -> dict[str, Any]:

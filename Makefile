@@ -49,7 +49,7 @@ test: static ## everything that needs no root; the command that CI runs
 	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not keda and not soak"
 	@$(BIN)/python -m tests.unit.house coverage
 
-demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=idle: a GPU that nobody uses makes room)
+demo: $(READY) ## two tenants, one card, an eviction: the whole story with real programs (KEEP=1: leave them running; FRAMEWORK=torch: a real PyTorch; STORY=idle: a GPU that nobody uses makes room; STORY=need: what was measured becomes the limit)
 	@$(BIN)/python -m simulator demo $(if $(KEEP),--keep) $(if $(FRAMEWORK),--framework $(FRAMEWORK)) $(if $(STORY),--story $(STORY))
 
 e2e: $(READY) ## the whole story on a real one-node cluster (root, Debian packages: docs/e2e.md)

@@ -84,9 +84,10 @@ class ControllerSite(PlaneSite):
 
     def remember_text(self, name: str, text: str) -> None:
         labels = {"app.kubernetes.io/name": names.NEED_LABEL}
-        metadata = {"name": name, "namespace": self.system, "labels": labels}
-        data = {names.NEED_KEY: text}
-        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        body = {"metadata": {"name": name, "labels": labels}, "data": {names.NEED_KEY: text}}
+        path = core("namespaces", self.system, "configmaps")
+        self.drop(f"{path}/{name}")
+        self.admin.post(path, body)
 
     def profile(self, namespace: str, name: str) -> JsonObject:
         """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.names import GROWTH
 from gpufence.need.rows import CardNeed, OwnerNeed
-from gpufence.need.target import MostHeld
+from gpufence.need.target import MostHeld, least_context
 from gpufence.share import reserve_bytes
 from gpufence.text import duration, limit_mebibytes, listed, mebibytes
 
@@ -127,7 +127,8 @@ def cap_reason(measured: Measured) -> str:
     if measured.most.peak_bytes <= free:
         return ""
     peak = mebibytes(measured.most.peak_bytes)
-    if any(row.capped for row in measured.rows if row.peak_bytes == measured.most.peak_bytes):
+    highest = [row for row in measured.rows if row.peak_bytes == measured.most.peak_bytes]
+    if any(_took_all(row, measured.card) for row in highest):
         what = f"{peak} is all that it was told to take"
     else:
         what = f"{peak} is all of its card"
@@ -192,7 +193,20 @@ def _rises(measured: Measured) -> bool:
 def _at_cap(row: NeedDay, measured: Measured) -> bool:
     whole = measured.card.memory_bytes
     takes_all = bool(whole) and row.peak_bytes * _ALL >= whole * FULL_PERCENT
-    return row.capped or (row.told_bytes is None and takes_all)
+    return _took_all(row, measured.card) or (row.told_bytes is None and takes_all)
+
+
+def _took_all(row: NeedDay, card: CardNeed) -> bool:
+    """
+    Return whether a process took all that it was told, and no more: by the least its context can
+    be, as targets have it, or one that takes what it gets would get more each time.
+    """
+    if row.capped or row.told_bytes is None:
+        return row.capped
+    process = row.process_bytes or (row.peak_bytes if row.processes == 1 else 0)
+    allocated = process - least_context(card.reserve_bytes)
+    heeds = process - card.reserve_bytes <= row.told_bytes
+    return heeds and allocated * _ALL >= row.told_bytes * FULL_PERCENT
 
 
 def _most(rows: tuple[NeedDay, ...]) -> MostHeld:

@@ -95,12 +95,19 @@ def target_for(most: MostHeld, too_small_bytes: int, terms: TargetTerms) -> Limi
     )
 
 
+def least_context(reserve_bytes: int) -> int:
+    """
+    Return the least that a process with CUDA holds outside its allocator.
+    """
+    return reserve_bytes // _LEAST_CONTEXT
+
+
 def _allocated(most: MostHeld, reserve_bytes: int) -> int:
     """
     Return what the allocator of one process held at most: of the largest, where that is known. Else
     processes that share a part are taken to be alike, and all others for one.
     """
-    context = reserve_bytes // _LEAST_CONTEXT
+    context = least_context(reserve_bytes)
     if most.process_bytes:
         return max(most.process_bytes - context, 0)
     together = max(most.peak_bytes - max(most.processes, 1) * context, 0)

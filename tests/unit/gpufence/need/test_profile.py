@@ -51,6 +51,16 @@ def test_a_profile_reads_back_as_it_was_written() -> None:
     ) == read_profile(raw(SUMMARY, LOW))
 
 
+def test_what_is_applied_reads_back_too() -> None:
+    """
+    By container, in whatever order.
+    """
+    amounts = {"tokenizer": GIB, "server": 6 * GIB}
+    status = write_status([SUMMARY], 3, amounts)
+
+    assert amounts == read_profile({**raw(SUMMARY), "status": status}).applied
+
+
 def test_people_say_what_is_done_with_it() -> None:
     """
     Apply, ceiling and margin are read from the spec.

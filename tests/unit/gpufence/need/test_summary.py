@@ -151,6 +151,29 @@ def test_who_took_more_later_was_capped_once_only() -> None:
     assert 5 * GIB == said.peak_bytes
 
 
+@pytest.mark.parametrize("context", [128 * MIB, 300 * MIB, 512 * MIB])
+def test_what_takes_all_it_is_told_never_gets_more_for_that(context: int) -> None:
+    """
+    However small its contexts are: else each target would make the next one.
+    """
+    told = 3180 * MIB
+    took = {"told_bytes": told, "peak_bytes": told + context, "process_bytes": told + context}
+    said = summary(*days(9, **took))
+
+    assert (True, None) == (said.capped, said.target_bytes)
+
+
+def test_a_model_under_its_own_target_is_not_capped() -> None:
+    """
+    A need that stays what it was leaves the margin free.
+    """
+    need = {"peak_bytes": 1536 * MIB, "process_bytes": 1536 * MIB}
+    first = summary(*days(9, told_bytes=None, **need)).target_bytes or 0
+    later = summary(*days(9, told_bytes=first * 7 // 10, limit_bytes=first, **need))
+
+    assert (False, first) == (later.capped, later.target_bytes)
+
+
 def test_a_limit_that_was_too_small_raises_the_target() -> None:
     """
     The target is a quarter above it, and both days and evictions are counted.

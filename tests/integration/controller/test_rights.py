@@ -65,11 +65,15 @@ def test_what_it_is_for_is_allowed(
     It scales, and writes its note.
     """
     assert victim
+    write_note(thief, site.owner(full_namespace, "worker"), '{"v":1}')
+    site.wait_until_quiet(full_namespace, "worker")
     scaled = set_replicas(thief, site.owner(full_namespace, "worker"), 2)
-    noted = write_note(thief, scaled, "{}")
-    none = set_replicas(thief, noted, 0)
+    site.wait_for_pods(full_namespace, 2)
+    site.wait_until_quiet(full_namespace, "worker")
+    none = set_replicas(thief, site.owner(full_namespace, "worker"), 0)
 
-    assert ("{}", 0) == (none.annotations.get(names.RELEASED, "{}"), none.replicas)
+    assert (2, 0) == (scaled.replicas, none.replicas)
+    assert '{"v":1}' == site.owner(full_namespace, "worker").annotations[names.RELEASED]
 
 
 CHANGES: dict[str, JsonObject] = {

@@ -19,6 +19,7 @@ from tests.support.controller.process import ControllerProcess
 pytestmark = pytest.mark.keda
 
 TARGETS = (5.0, 3.0)
+TOO_LATE_SECONDS = 0.1
 
 
 class Compared:
@@ -45,6 +46,9 @@ class Compared:
             site.deploy(name)
             site.scale(name, controller, target=target, busy=rule == report.OURS)
         played = play(site, list(named), self.times)
+        if played.late > TOO_LATE_SECONDS:
+            text = f"messages were sent {played.late:.2f} s late: let nothing else run beside this"
+            pytest.fail(text, pytrace=False)
         for name, (rule, target) in named.items():
             self.outcomes[rule, target] = outcome(played, name, target)
             if rule == report.OURS:

@@ -102,7 +102,7 @@ class ProfileSettings:
         default=100,
         metadata=setting(
             "GPUFENCE_PROFILE_WRITES",
-            "how many profiles are brought up to date in one look at most",
+            "how many profiles are written in one look at most; five times as many are added up",
             most=10_000,
         ),
     )

@@ -59,6 +59,10 @@ MINOR_SECONDS: Final = 3600.0
 How long what decides nothing waits for its write.
 """
 REFUSED_SECONDS: Final = 600.0
+LOOKS_PER_WRITE: Final = 5
+"""
+Most owners whose nodes have said something have needed no more than before.
+"""
 _DAY: Final = len("2026-11-19")
 _NOBODY: Final = RememberedNeeds()
 
@@ -172,20 +176,20 @@ class ProfileKeeper:
         every = there.keys() | remembered.keys()
         self._waits = {owner: wait for owner, wait in self._waits.items() if owner in every}
         self._written = {owner: at for owner, at in self._written.items() if owner in every}
-        left = self._settings.writes
+        writes, looks = self._settings.writes, self._settings.writes * LOOKS_PER_WRITE
         for owner in sorted(every):
             needs, before = remembered.get(owner, _NOBODY), there.get(owner)
             ceiling = ceilings.get(owner.namespace)
             seen = hash((needs.packed, needs.cards, ceiling, before and before.version, day))
             if self._waiting(owner, seen):
                 continue
-            if left <= 0 or self._stop.is_set():
+            if writes <= 0 or looks <= 0 or self._stop.is_set():
                 return
-            left -= 1
+            looks -= 1
             terms = terms_of(before, ceiling)
             summaries = needs_of(needs, terms, day)
             change = change_of(before, summaries, terms, write_moment(time.time()))
-            self._carry_out(owner, before, change, seen)
+            writes -= self._carry_out(owner, before, change, seen)
 
     def _waiting(self, owner: ProfileOwner, seen: int) -> bool:
         wait = self._waits.get(owner)
@@ -195,19 +199,20 @@ class ProfileKeeper:
 
     def _carry_out(
         self, owner: ProfileOwner, before: KeptProfile | None, change: ProfileChange, seen: int
-    ) -> None:
+    ) -> bool:
         """
-        Write what is to be written; raises KubeError where nothing can be written at the moment.
+        Write what is to be written, and return whether anything was; raises KubeError where nothing
+        can be written at the moment.
         """
         if change.step is ProfileStep.NOTHING:
             self._waits[owner] = _Wait(seen, None)
-            return
+            return False
         now = time.monotonic()
         if change.minor:
             due = self._written.setdefault(owner, now) + MINOR_SECONDS
             if now < due:
                 self._waits[owner] = _Wait(seen, due)
-                return
+                return False
         try:
             outcome = self._writes.carry_out(owner, before, change)
         except ConflictError:
@@ -220,6 +225,7 @@ class ProfileKeeper:
             self._waits[owner] = _Wait(seen, None)
             self._written[owner] = now
         self.outcomes[change.step, outcome] += 1
+        return True
 
     def _forget_old(self, needs: Mapping[str, KeptNeed], day: str) -> None:
         """

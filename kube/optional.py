@@ -31,6 +31,7 @@ GIVEN_UP_SECONDS: Final = 30.0
 A watch that fails for so long is ended, and it is asked whether the collection is still there.
 """
 _RETRY_SECONDS: Final = 2.0
+_MOST_FAILURES: Final = 5
 
 
 class OptionalWatch(Generic[T]):
@@ -59,6 +60,7 @@ class OptionalWatch(Generic[T]):
             target=self._run, name=f"optional {source.path}", daemon=True
         )
         self._reflector: Reflector[T] | None = None
+        self._failures = 0
         self.absent = ""
 
     @property
@@ -72,9 +74,10 @@ class OptionalWatch(Generic[T]):
     @property
     def settled(self) -> bool:
         """
-        Return whether it is known that there is nothing, or what there is.
+        Return whether it is known that there is nothing, or what there is; a server that fails to
+        say so again and again is waited for no longer.
         """
-        return bool(self.absent) or self.synced
+        return bool(self.absent) or self.synced or self._failures >= _MOST_FAILURES
 
     def start(self) -> None:
         self._thread.start()
@@ -104,6 +107,7 @@ class OptionalWatch(Generic[T]):
             self._end(str(error))
             return self._ask_seconds
         except KubeError:
+            self._failures += 1
             return _RETRY_SECONDS
         if self._reflector is None:
             self._begin()

@@ -18,6 +18,7 @@ from gpufence.mode import Mode
 from gpufence.quantity import GIB
 from kube import ClientSettings, WatchSettings, connect
 from tests.support.api_server import ApiServer, cut, hang, reply, watch
+from tests.support.observing import wait_until
 from tests.support.reviews import binding, binding_review, encoded, review
 from webhook.cluster import LiveCluster, WithoutCluster
 from webhook.hooks.bindings import BindingHook
@@ -302,7 +303,7 @@ def test_without_an_answer_the_pod_is_rewritten_all_the_same(stage: Stage) -> No
     )
 
 
-def test_it_is_not_ready_before_both_lists_have_come(stage: Stage) -> None:
+def test_it_is_not_ready_before_all_lists_have_come(stage: Stage) -> None:
     """
     Caches that were never filled would call every pod's card unknown.
     """
@@ -311,8 +312,9 @@ def test_it_is_not_ready_before_both_lists_have_come(stage: Stage) -> None:
     stage.server.wait_for("WATCH /api/v1/nodes", 1)
     stage.server.wait_for("WATCH /api/v1/namespaces", 1)
 
-    assert "nodes and namespaces have not been read yet" == before
-    assert stage.cluster.trouble() is None
+    wait_until(lambda: stage.cluster.trouble() is None)
+
+    assert "nodes and namespaces and profiles have not been read yet" == before
     assert {"nodes", "namespaces"} == set(stage.cluster.silence_seconds())
 
 

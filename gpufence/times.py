@@ -20,6 +20,9 @@ _LENGTH: Final = re.compile(
 )
 _UNITS: Final = (86400, 3600, 60, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()
+_LAST: Final = (datetime.max.replace(tzinfo=UTC, microsecond=0) - _EPOCH).total_seconds()
+_LONGEST: Final = 36_500 * 86_400.0
 
 
 def read_moment(text: str, field: str) -> float:
@@ -28,18 +31,20 @@ def read_moment(text: str, field: str) -> float:
     """
     if _MOMENT.fullmatch(text):
         try:
-            return (datetime.fromisoformat(text) - _EPOCH).total_seconds()
+            return (datetime.fromisoformat(text).astimezone(UTC) - _EPOCH).total_seconds()
         except (ValueError, OverflowError):
-            pass  # the shape of a moment, and no such day
+            pass  # the shape of a moment, and no such day, or none of these years in UTC
     remedy = "write it as RFC 3339, such as 2027-03-01T18:00:00Z"
     raise InvalidError(Problem(field, text, "is no moment", remedy))
 
 
 def write_moment(moment: float) -> str:
     """
-    Write RFC 3339 in UTC, rounded down to whole seconds, as the API server does.
+    Write RFC 3339 in UTC, rounded down to whole seconds, as the API server does; what is beyond its
+    years as the last of them, or the first.
     """
-    return (_EPOCH + timedelta(seconds=moment // 1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = _EPOCH + timedelta(seconds=min(max(moment, _FIRST), _LAST) // 1)
+    return f"{at.replace(tzinfo=None).isoformat()}Z"
 
 
 def read_length(text: str, field: str, *, least: float = 0.0) -> float:
@@ -53,4 +58,6 @@ def read_length(text: str, field: str, *, least: float = 0.0) -> float:
     seconds = float(sum(int(n or 0) * unit for n, unit in zip(match.groups(), _UNITS, strict=True)))
     if seconds < least:
         raise InvalidError(Problem(field, text, "is too short", remedy))
+    if seconds > _LONGEST:
+        raise InvalidError(Problem(field, text, "is longer than a hundred years", remedy))
     return seconds

@@ -26,11 +26,16 @@ def test_a_moment_is_read(text: str, moment: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "tomorrow", "2027-01-15", "2027-01-15T08:00:00", "2027-02-30T08:00:00Z", "2027"]
+    "text",
+    [
+        *("", "tomorrow", "2027", "2027-01-15", "2027-01-15T08:00:00", "2027-02-30T08:00:00Z"),
+        *("0000-01-01T00:00:00Z", "9999-12-31T23:59:59-00:01", "0001-01-01T00:00:00+00:01"),
+    ],
 )
 def test_what_is_no_moment_is_refused(text: str) -> None:
     """
-    A moment without a zone, or on a day that does not exist, is none.
+    A moment without a zone, on a day that does not exist, or in no year that can be written in
+    UTC, is none.
     """
     with pytest.raises(InvalidError, match="is no moment; write it as RFC 3339, such as 2027"):
         read_moment(text, "field")
@@ -41,6 +46,22 @@ def test_a_moment_is_written_in_whole_seconds() -> None:
     What is written never lies after the moment.
     """
     assert "2027-01-15T08:00:00Z" == write_moment(1_800_000_000.9)
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (1e15, "9999-12-31T23:59:59Z"),
+        (float("inf"), "9999-12-31T23:59:59Z"),
+        (-62_135_596_800.0, "0001-01-01T00:00:00Z"),
+        (-1e15, "0001-01-01T00:00:00Z"),
+    ],
+)
+def test_any_moment_can_be_written(moment: float, text: str) -> None:
+    """
+    What is added to the last of all moments is that moment, and what is written can be read.
+    """
+    assert text == write_moment(moment) == write_moment(read_moment(text, "field"))
 
 
 @pytest.mark.parametrize(
@@ -69,3 +90,12 @@ def test_a_length_has_a_floor() -> None:
     """
     with pytest.raises(InvalidError, match="is too short; write a time of at least 60s"):
         read_length("59s", "field", least=60)
+
+
+def test_a_length_has_a_ceiling() -> None:
+    """
+    Nobody means more than a hundred years, and no calendar has what would follow.
+    """
+    assert 3_153_600_000.0 == read_length("36500d", "field")
+    with pytest.raises(InvalidError, match="is longer than a hundred years; write a time of"):
+        read_length("36500d1s", "field")

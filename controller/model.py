@@ -200,6 +200,7 @@ class ReleaseMemory:
     `refused` of `controller.decide`.
     """
 
+    began: float | None = None  # the first pass; None: this is it
     announced: Announcements = field(default_factory=dict)
     released: Mapping[OwnerKey, float] = field(default_factory=dict)  # when, for the rate
     refused: Mapping[OwnerKey, Objection] = field(default_factory=dict)

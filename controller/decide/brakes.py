@@ -47,6 +47,7 @@ def watched_turns(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRule
     until = max(_suspended_until(measured, turned, world.now, rules), memory.suspended_until)
     return replace(
         memory,
+        began=world.now if memory.began is None else memory.began,
         last_said={uid: idle for uid, idle in said.items() if uid in living},
         turned_idle={uid: at for uid, at in turned.items() if uid in living},
         suspended_until=until,
@@ -93,16 +94,18 @@ def brake(world: ClusterState, memory: ReleaseMemory) -> str:
 
 def releases_left(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> int:
     """
-    Return how many owners may still go in this minute, by memory and by what owners have noted: a
-    new leader does not begin to count anew.
+    Return how many owners may still go in this minute, by memory, and in a leader's first minute by
+    what owners have noted, so that he does not begin to count anew. Later those, which anybody may
+    write on his own owners, hold nobody up.
     """
     since = world.now - _MINUTE
     gone = {key for key, at in memory.released.items() if at > since}
-    gone |= {
-        owner.key
-        for owner in world.owners.values()
-        if owner.note is not None and owner.note.at > since
-    }
+    if memory.began is None or memory.began > since:
+        gone |= {
+            owner.key
+            for owner in world.owners.values()
+            if owner.note is not None and since < owner.note.at <= world.now
+        }
     return max(rules.per_minute - len(gone), 0)
 
 

@@ -75,10 +75,17 @@ def _comes_by_itself(owner: OwnerState) -> bool:
 
 def _woken_lately(world: ClusterState, rules: ReleaseRules) -> bool:
     """
-    Return whether one came back so lately that its pods may not have their places yet.
+    Return whether one came back so lately that its pods do not have their places yet. Its note
+    alone, which its people can write, holds nobody up.
     """
     since = world.now - rules.waiting_seconds
     return any(
-        owner.note is not None and owner.note.woken_at is not None and owner.note.woken_at > since
+        note.woken_at is not None and since < note.woken_at <= world.now and _lacks_places(owner)
         for owner in world.owners.values()
+        if (note := owner.note) is not None
     )
+
+
+def _lacks_places(owner: OwnerState) -> bool:
+    placed = sum(bool(pod.node) and not pod.terminating for pod in owner.pods)
+    return placed < (owner.replicas or 0)

@@ -169,6 +169,31 @@ def test_three_go_in_a_minute() -> None:
     assert 0 == releases_left(cluster(gone), memory, ReleaseRules(per_minute=0))
 
 
+@pytest.mark.parametrize(
+    ("began", "at", "left"),
+    [(-59, -30, 2), (-60, -30, 3), (-59, 1, 3), (-59, 0, 2)],
+)
+def test_notes_that_people_write_hold_nobody_up(began: float, at: float, left: int) -> None:
+    """
+    They count in a leader's first minute, for what he does not remember, and never before their
+    time.
+    """
+    note = ReleaseNote(ReleasePhase.RELEASED, NOW + at, 1, "forged")
+    world = cluster(owner_state(name="forged", note=note))
+
+    assert left == releases_left(world, replace(EMPTY, began=NOW + began), RULES)
+
+
+def test_a_leader_remembers_when_he_began() -> None:
+    """
+    The first pass sets it, the next ones leave it.
+    """
+    first = watched_turns(cluster(), EMPTY, RULES)
+
+    assert NOW == first.began
+    assert NOW == watched_turns(cluster(now=NOW + 2), first, RULES).began
+
+
 def test_releases_are_forgotten_after_a_minute() -> None:
     """
     Memory keeps what counts.

@@ -92,10 +92,26 @@ def test_one_comes_back_after_the_other() -> None:
     Until the pods of one have their places, nobody knows what is left for the next.
     """
     note = NOTE._replace(phase=ReleasePhase.WOKEN, woken_at=NOW - 29)
-    lately = owner_state(idle_pod("o-0"), name="other", note=note)
+    lately = owner_state(name="other", note=note, replicas=1)
     before = lately._replace(note=note._replace(woken_at=NOW - 30))
     never = lately._replace(note=note._replace(woken_at=None))
 
     assert None is found(since=NOW - 600, others=[lately]).act
     assert None is not found(since=NOW - 600, others=[before]).act
     assert None is not found(since=NOW - 600, others=[never]).act
+
+
+def test_a_note_alone_holds_nobody_up() -> None:
+    """
+    Who has his places, wants none, or was woken tomorrow is in nobody's way.
+    """
+    note = NOTE._replace(phase=ReleasePhase.WOKEN, woken_at=NOW - 29)
+    placed = owner_state(idle_pod("o-0"), name="other", note=note)
+    leaving = owner_state(idle_pod("o-0", terminating=True), name="other", note=note)
+    none = owner_state(name="other", note=note)
+    future = owner_state(name="other", note=note._replace(woken_at=NOW + 1), replicas=1)
+
+    assert None is not found(since=NOW - 600, others=[placed]).act
+    assert None is found(since=NOW - 600, others=[leaving]).act
+    assert None is not found(since=NOW - 600, others=[none]).act
+    assert None is not found(since=NOW - 600, others=[future]).act

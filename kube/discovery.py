@@ -13,7 +13,7 @@ from kube.errors import KubeError, NotFoundError
 from kube.kinds import ApiKind, objects_of, read_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from kube.client import Client
     from kube.replies import JsonObject
@@ -73,16 +73,22 @@ class Kinds:
                         return item
         return None
 
-    def all(self) -> Iterator[ApiKind]:
+    def all(self, needed: Collection[str] = ()) -> Iterator[ApiKind]:
         """
-        Yield every kind; a group that does not answer is left out. Raises KubeError where nothing
-        can be asked.
+        Yield every kind. A group that does not answer is as it was when it last did; one that never
+        has is left out.
+
+        Raises KubeError where nothing can be asked, or a group that is `needed` has never answered.
         """
         for version in self._served():
             try:
                 yield from self._of(version)
             except KubeError as error:
                 _log.warning("the kinds of %s are not known: %s", version, error)
+                kept = self._kinds.get(version)
+                if kept is None and version.rpartition("/")[0] in needed:
+                    raise
+                yield from () if kept is None else kept[1]
 
     def _served(self) -> Sequence[str]:
         with self._lock:

@@ -73,9 +73,11 @@ class Cluster:
         """
         Return everything as it is known now; one thread at a time.
         """
-        # Asked before the parts are read: what comes in between is only newer.
+        # Asked before the parts are read: what comes in between is only newer. And after what is
+        # known of kinds, of which one may just have been begun anew.
         fresh = self.trust().fresh
         known = self._owners.known()
+        fresh = fresh and self.trust().fresh
         watches = self._watches
         return self._assembler.assemble(
             SeenCluster(

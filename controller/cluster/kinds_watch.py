@@ -142,18 +142,19 @@ class KindsWatch:
 
     def _look(self) -> None:
         """
-        Follow what is new, end what is gone or fails for good. Raises KubeError.
+        Follow what is new, end what is gone, begin anew what fails for good. Raises KubeError.
         """
-        wanted = {(kind.group, kind.kind): kind for kind in self._kinds.all() if _concerns(kind)}
+        found = self._kinds.all(needed={group for group, _ in SCALERS})
+        kinds = [kind for kind in found if _concerns(kind)]
+        # Who scales is never left out, however many kinds there are.
+        kinds.sort(key=lambda kind: (kind.group, kind.kind) not in SCALERS)
+        wanted = {(kind.group, kind.kind): kind for kind in kinds[:MOST_KINDS]}
+        for name in self._followed.keys() - wanted.keys():
+            self._end(name)
         unread: dict[_Name, str] = {}
-        for name, each in list(self._followed.items()):
-            state = each.reflector.state
-            last = state.last_contact
-            silent = state.failing and (last is None or time.monotonic() - last > GIVEN_UP_SECONDS)
-            if wanted.get(name) != each.kind or silent:
-                self._end(name)
-        for name, kind in list(wanted.items())[:MOST_KINDS]:
-            if name not in self._followed:
+        for name, kind in wanted.items():
+            followed = self._followed.get(name)
+            if followed is None or followed.kind != kind or _is_silent(followed):
                 why = self._begin(name, kind)
                 if why:
                     unread[name] = why
@@ -162,25 +163,35 @@ class KindsWatch:
 
     def _begin(self, name: _Name, kind: ApiKind) -> str:
         """
-        Follow a kind, or say why that is not allowed. Raises KubeError.
+        Follow a kind, or say why that is not allowed. What was followed until then is known until
+        something else is known instead. Raises KubeError.
         """
         try:
             self._client.page(kind.everywhere, lambda _: None, {"limit": 1})
         except ForbiddenError as error:
-            return f"{kind.plural}.{kind.group} cannot be read: {error.failure.message}; {_REMEDY}"
+            why = f"{kind.plural}.{kind.group} cannot be read: {error.failure.message}; {_REMEDY}"
+            self._unread = {**self._unread, name: why}
+            self._end(name)
+            return why
         except NotFoundError:
-            return ""  # gone since we heard of it
+            self._end(name)
+            return ""  # it is gone since we heard of it
         keep = keep_scaler if name in SCALERS else partial(_keep, kind=kind, shared=self._shared)
         store: LiveStore[Any] = LiveStore()
         source: Source[Any] = Source(path=kind.everywhere, keep=keep, from_cache=True)
         reflector: Reflector[Any] = Reflector(self._client, source, store, self._pace)
         reflector.start()
+        before = self._followed.get(name)
         self._followed[name] = _Followed(kind, store, reflector)
+        if before is not None:
+            before.reflector.stop()
         _log.info("following %s", kind.everywhere)
         return ""
 
     def _end(self, name: _Name) -> None:
-        each = self._followed.pop(name)
+        each = self._followed.pop(name, None)
+        if each is None:
+            return
         each.reflector.stop()
         _log.info("no longer following %s", each.kind.everywhere)
 
@@ -191,6 +202,12 @@ class KindsWatch:
         for name, why in unread.items():
             if name not in self._unread:
                 _log.warning("%s; their pods are left alone", why)
+
+
+def _is_silent(each: _Followed) -> bool:
+    state = each.reflector.state
+    last = state.last_contact
+    return state.failing and (last is None or time.monotonic() - last > GIVEN_UP_SECONDS)
 
 
 def _concerns(kind: ApiKind) -> bool:

@@ -11,14 +11,12 @@ from gpufence import names
 from kube import JsonObject, NotFoundError, core, group
 from kube.kinds import ApiKind
 from simulator.controlplane import ControlPlane
-from tests.support.controller.process import ControllerProcess
 from tests.support.controller.site import DEPLOYMENTS, ControllerSite, worker
 from tests.support.observing import eventually, wait_until
 from tests.support.owners import (
     FARMS,
     HERDS,
     NOTEBOOKS,
-    SCALED_OBJECTS,
     WORKLOADS,
     controlled,
     define,
@@ -92,21 +90,6 @@ def made(site: ControllerSite, namespace: str, kind: ApiKind, **spec: Any) -> Js
         "spec": spec,
     }
     return site.admin.post(kind.path(namespace), item)
-
-
-def why(controller: ControllerProcess, namespace: str, name: str) -> str:
-    """
-    Wait until it is said why an owner is never released.
-    """
-    controller.wait_until_leading()
-
-    def said() -> str:
-        shown = controller.owner(namespace, name)
-        words = str(shown.get("why", ""))
-        return "" if shown.get("way") != "never" or "too old" in words else words
-
-    wait_until(said, controller.owners())
-    return said()
 
 
 def test_a_notebook_is_stopped(site: ControllerSite, full_namespace: str) -> None:
@@ -206,7 +189,7 @@ def test_a_kind_without_rights_is_left_alone_and_says_what_helps(
     owned_pod(site, full_namespace, owner, "mine-0")
     site.deploy(full_namespace, "other")
     with site.controller() as controller:
-        said = why(controller, full_namespace, "mine")
+        said = controller.why_never(full_namespace, "mine")
         wait_until(lambda: site.phase(full_namespace, "other") == "released", controller.lines)
 
     assert "herds.example.com cannot be read" in said
@@ -239,110 +222,11 @@ def test_what_nobody_can_bring_back_is_never_released(
         path = group("apps/v1", "namespaces", full_namespace, "daemonsets")
         site.admin.post(path, item)
     with site.controller() as controller:
-        said = why(controller, full_namespace, "mine")
+        said = controller.why_never(full_namespace, "mine")
         gone = eventually(lambda: not site.pods(full_namespace), 3.0)
 
     assert said
     assert not gone
-
-
-def test_what_an_autoscaler_scales_is_never_released(
-    site: ControllerSite, full_namespace: str
-) -> None:
-    """
-    It is named, and when it is taken away the owner goes as any other.
-    """
-    site.fence(full_namespace)
-    site.deploy(full_namespace, "worker")
-    path = group("autoscaling/v2", "namespaces", full_namespace, "horizontalpodautoscalers")
-    site.admin.post(
-        path,
-        {
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": "by-load"},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"},
-                "maxReplicas": 3,
-                "metrics": [
-                    {
-                        "type": "Resource",
-                        "resource": {
-                            "name": "cpu",
-                            "target": {"type": "Utilization", "averageUtilization": 80},
-                        },
-                    }
-                ],
-            },
-        },
-    )
-    with site.controller() as controller:
-        said = why(controller, full_namespace, "worker")
-        kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 3.0)
-        site.admin.delete(f"{path}/by-load")
-        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
-
-    assert "HorizontalPodAutoscaler by-load scales it" == said
-    assert kept
-
-
-def test_what_keda_scales_is_never_released_though_it_came_later(
-    site: ControllerSite, full_namespace: str
-) -> None:
-    """
-    A kind that is defined while the controller runs is found within its time.
-    """
-    site.fence(full_namespace)
-    site.played.busy.add("worker")
-    site.deploy(full_namespace, "worker")
-    with site.controller() as controller:
-        wait_until(lambda: controller.owner(full_namespace, "worker").get("state") == "busy")
-        define(site.admin, SCALED_OBJECTS)
-        try:
-            item = {
-                "apiVersion": "keda.sh/v1alpha1",
-                "kind": "ScaledObject",
-                "metadata": {"name": "by-queue"},
-                "spec": {"scaleTargetRef": {"name": "worker"}},
-            }
-            path = group("keda.sh/v1alpha1", "namespaces", full_namespace, "scaledobjects")
-            site.admin.post(path, item)
-            said = why(controller, full_namespace, "worker")
-            site.played.busy.clear()
-            kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 4.0)
-        finally:
-            undefine(site.admin, SCALED_OBJECTS)
-        wait_until(lambda: site.phase(full_namespace, "worker") == "released", controller.lines)
-
-    assert said.endswith("ScaledObject by-queue scales it")
-    assert kept
-
-
-def test_nobody_is_scaled_while_autoscalers_cannot_be_read(
-    site: ControllerSite, full_namespace: str
-) -> None:
-    """
-    Without the right to read HorizontalPodAutoscalers nobody knows whom they scale.
-    """
-    site.fence(full_namespace)
-    site.deploy(full_namespace, "worker")
-    path = group(RBAC, "clusterroles", names.CONTROLLER)
-    role = site.admin.get(path)
-    less = [rule for rule in role["rules"] if rule["apiGroups"] != ["autoscaling"]]
-    site.admin.put(path, {**role, "rules": less})
-    try:
-        with site.controller() as controller:
-            said = why(controller, full_namespace, "worker")
-            kept = not eventually(lambda: site.replicas(full_namespace, "worker") == 0, 3.0)
-            now = site.admin.get(path)
-            site.admin.put(path, {**now, "rules": role["rules"]})
-            wait_until(lambda: site.phase(full_namespace, "worker") == "released")
-    finally:
-        now = site.admin.get(path)
-        site.admin.put(path, {**now, "rules": role["rules"]})
-
-    assert "horizontalpodautoscalers.autoscaling cannot be read" in said
-    assert kept
 
 
 def test_a_disruption_budget_is_respected(site: ControllerSite, full_namespace: str) -> None:

@@ -30,7 +30,7 @@ def noting(method: str, path: str) -> bool:
 class Gate(HttpServer):
     """
     Hands requests on, with whoever's token they come. Each trouble happens once, to the first
-    request that it is about.
+    request that it is about; what is refused is refused until `let_in`.
     """
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -41,7 +41,9 @@ class Gate(HttpServer):
         self._lose_answer: Chosen | None = None
         self._hold: Chosen | None = None
         self._hold_answer: Chosen | None = None
+        self._refuse: Chosen | None = None
         self._open = threading.Event()
+        self.refused = threading.Event()
         self.held = threading.Event()
         self.lost = threading.Event()
         self.statuses: list[tuple[str, str, int]] = []
@@ -77,11 +79,22 @@ class Gate(HttpServer):
         self._open.clear()
         self._hold_answer = chosen
 
+    def refuse(self, chosen: Chosen) -> None:
+        self.refused.clear()
+        self._refuse = chosen
+
+    def let_in(self) -> None:
+        self._refuse = None
+
     def let_go(self) -> None:
         self._open.set()
 
     def handle(self, exchange: Exchange) -> None:
         method, path = exchange.command, exchange.path.partition("?")[0]
+        if self._refuse is not None and self._refuse(method, path):
+            exchange.answer(503, b"{}")
+            self.refused.set()
+            return
         if self._lose is not None and self._lose(method, path):
             self._lose = None
             self.lost.set()

@@ -73,6 +73,20 @@ class ControllerProcess(ServingProcess):
             (item for item in found if [item[key] for key in keys] == [namespace, name]), {}
         )
 
+    def why_never(self, namespace: str, name: str) -> str:
+        """
+        Wait until it is said why an owner is never released.
+        """
+        self.wait_until_leading()
+
+        def said() -> str:
+            shown = self.owner(namespace, name)
+            words = str(shown.get("why", ""))
+            return "" if shown.get("way") != "never" or "too old" in words else words
+
+        wait_until(said, self.owners)
+        return said()
+
     def metrics(self) -> dict[str, float]:
         """
         Return every line of /metrics by its name and labels.

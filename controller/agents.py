@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import http.client
 import logging
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -125,23 +126,41 @@ def fetch(address: str, timeout_seconds: float) -> str:
         SilentAgentError: it does not come whole and in time.
     """
     parts = urlsplit(address)
-    until = time.monotonic() + timeout_seconds
+    connection = http.client.HTTPConnection(
+        parts.hostname or "", parts.port or 80, timeout=timeout_seconds
+    )
+    # A timeout of a socket is one for each of its bytes.
+    too_slow = threading.Event()
+    end = None
     try:
-        connection = http.client.HTTPConnection(
-            parts.hostname or "", parts.port or 80, timeout=timeout_seconds
-        )
         with closing(connection):
+            connection.connect()
+            end = threading.Timer(timeout_seconds, _cut, (connection.sock, too_slow))
+            end.start()
             connection.request("GET", f"{parts.path}{_PATH}")
-            answer = connection.getresponse()
-            body = bytearray()
-            while chunk := answer.read1(_CHUNK):
-                body += chunk
-                if len(body) > MOST_BYTES:
-                    raise SilentAgentError(f"{address} sends more than {MOST_BYTES} bytes")
-                if time.monotonic() > until:
-                    raise SilentAgentError(f"{address} takes more than {timeout_seconds:g} s")
-            if answer.status != http.client.OK:
-                raise SilentAgentError(f"{address} answers {answer.status}")
+            body = _body(connection.getresponse(), address)
+            if too_slow.is_set():
+                raise SilentAgentError(f"{address} takes more than {timeout_seconds:g} s")
             return body.decode()
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise SilentAgentError(f"{address} does not answer: {error}") from error
+    finally:
+        if end is not None:
+            end.cancel()
+
+
+def _body(answer: http.client.HTTPResponse, address: str) -> bytes:
+    body = bytearray()
+    while chunk := answer.read1(_CHUNK):
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise SilentAgentError(f"{address} sends more than {MOST_BYTES} bytes")
+    if answer.status != http.client.OK:
+        raise SilentAgentError(f"{address} answers {answer.status}")
+    return bytes(body)
+
+
+def _cut(connected: socket.socket, too_slow: threading.Event) -> None:
+    too_slow.set()
+    with suppress(OSError):  # it is closed by now
+        connected.shutdown(socket.SHUT_RDWR)

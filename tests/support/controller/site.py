@@ -58,8 +58,12 @@ class ControllerSite(PlaneSite):
 
     def install(self) -> None:
         """
-        Apply what the component ships, but for its own Deployment.
+        Apply what the component ships, but for its own Deployment; nodes that other tests have
+        left would take pods that nobody runs there.
         """
+        for item in self.admin.list(core("nodes")).items:
+            if item["metadata"]["name"] not in self.played.nodes:
+                self.admin.delete(core("nodes", item["metadata"]["name"]))
         self._apply_all(manifests(COMPONENT))
         self.allow("release")
 

@@ -326,9 +326,11 @@ def test_a_thousand_wishes_for_a_node_take_no_time() -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     asked = pod(gpushare(), affinity={"nodeAffinity": required})
     began = time.process_time()
+    decide(asked, fleet=Fleet(nodes[:1]))
+    alone = time.process_time()
     said = decide(asked, fleet=Fleet(nodes))
 
-    assert time.process_time() - began < 1
+    assert time.process_time() - alone < 3 * (alone - began)
     assert isinstance(said, Rewrite)
     assert said.plan.limit_bytes == 3 * 2**30
 

@@ -115,6 +115,7 @@ class OwnerTree:
         kept: KeptOwner | None = None
         scaled = ""
         for _ in range(_MOST_STEPS):
+            above = self._past_pod(namespace, above)
             higher = self._seen.owners.get(above.uid)
             if higher is None or higher.owner.namespace != namespace:
                 break
@@ -132,6 +133,15 @@ class OwnerTree:
         elif not kept.owner.stoppable and not kept.owner.kind.scalable:
             kept = self._admitting.get(kept.owner.uid, kept)
         return TopOwner(key_of(kept.owner), kept, scaled)
+
+    def _past_pod(self, namespace: str, above: Reference) -> Reference:
+        """
+        Return who controls a pod that controls others, as the leader of a group does.
+        """
+        pod = self._seen.pods.get(above.uid)
+        if pod is None or pod.controller is None or pod.state.namespace != namespace:
+            return above
+        return pod.controller
 
     def _among_scaled(self, owner: ApiOwner) -> str:
         target = ScaleTarget(owner.namespace, owner.kind.group, owner.kind.kind, owner.name)

@@ -292,6 +292,44 @@ def test_nobody_counts_among_the_pods_of_another_namespace() -> None:
     }
 
 
+def test_the_way_up_leads_through_a_pod_that_owns_others() -> None:
+    """
+    As in a LeaderWorkerSet, whose leaders own the StatefulSets of their workers: all are one
+    owner's, so that idle leaders do not take workers along that work.
+    """
+    top = owner(
+        "top", ApiKind("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "sets", scalable=True)
+    )
+    leaders = owner("leaders", REPLICA_SETS, reference(top))
+    leader = kept("leader", reference(leaders), idle="True")
+    above = Reference("v1", "Pod", "leader", leader.state.uid)
+    workers = owner("workers", REPLICA_SETS, above)
+    worker = kept("worker", reference(workers), idle="False")
+    stray = kept("stray", Reference("v1", "Pod", "gone", "uid-gone"))
+
+    found = assembled(leader, worker, stray, owners=(top, leaders, workers))
+    by_name = {key.name: each for key, each in found.owners.items()}
+
+    assert {"top", "gone"} == by_name.keys()
+    assert ["leader", "worker"] == [pod.name for pod in by_name["top"].pods]
+    assert Way.SCALE is by_name["top"].way
+    assert Way.NEVER is by_name["gone"].way
+
+
+def test_the_way_up_leads_through_no_pod_of_another_namespace() -> None:
+    """
+    Whoever writes its UID on his own pods is not above them.
+    """
+    top = owner("top")
+    leader = kept("leader", reference(top))
+    theirs = leader._replace(state=leader.state._replace(namespace="other"))
+    mine = kept("mine", Reference("v1", "Pod", "leader", leader.state.uid))
+
+    found = assembled(theirs, mine, owners=(top,))
+
+    assert [Way.NEVER] == [each.way for key, each in found.owners.items() if key.name == "leader"]
+
+
 def test_a_circle_of_owners_ends() -> None:
     """
     Somebody may have made one by hand.

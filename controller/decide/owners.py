@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.model import Way
-from gpufence.idle import IdleRung, WakeBy
+from gpufence.idle import RUNGS, IdleRung, WakeBy
 from gpufence.names import IDLE
 from gpufence.text import minutes
 from gpufence.times import write_moment
@@ -23,6 +23,7 @@ IDLE_STATE: Final = "idle"
 UNKNOWN: Final = "unknown"
 RELEASED: Final = "released"
 KEPT: Final = "kept"
+_WORDS: Final = f"{', '.join(RUNGS[:-1])} or {RUNGS[-1]}"
 
 
 class Idleness(NamedTuple):
@@ -84,7 +85,7 @@ def objection(owner: OwnerState, *, contended: bool) -> str:
     if owner.way is Way.NEVER:
         return owner.why_not or "nothing that gpufence may scale owns its pods"
     if owner.rung is None:
-        return f"its namespace has no label {IDLE}: it is only measured"
+        return f"its namespace has no label {IDLE} of {_WORDS}: it is only measured"
     if owner.rung is IdleRung.REPORT:
         return f"{IDLE} is only report here"
     if owner.words is None or owner.replicas is None:

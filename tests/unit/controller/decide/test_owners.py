@@ -96,7 +96,13 @@ def test_a_pod_that_no_node_takes_does_nothing() -> None:
             "HorizontalPodAutoscaler web scales it",
         ),
         ({"way": Way.NEVER}, "nothing that gpufence may scale owns its pods"),
-        ({"rung": None}, "its namespace has no label gpufence.io/idle: it is only measured"),
+        (
+            {"rung": None},
+            (
+                "its namespace has no label gpufence.io/idle of report, warn or release: "
+                "it is only measured"
+            ),
+        ),
         ({"rung": IdleRung.REPORT}, "gpufence.io/idle is only report here"),
         ({"words": None}, "its annotations or its replicas cannot be read"),
         ({"replicas": None}, "its annotations or its replicas cannot be read"),

@@ -155,7 +155,13 @@ def test_a_namespace_that_only_warns_loses_nobody() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"rung": None}, "its namespace has no label gpufence.io/idle: it is only measured"),
+        (
+            {"rung": None},
+            (
+                "its namespace has no label gpufence.io/idle of report, warn or release: "
+                "it is only measured"
+            ),
+        ),
         ({"rung": IdleRung.REPORT}, "gpufence.io/idle is only report here"),
         ({"way": Way.NEVER, "why_not": "it is a bare pod"}, "it is a bare pod"),
     ],

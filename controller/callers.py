@@ -72,7 +72,7 @@ class Callers:
         user = said.get("user")
         if said.get("authenticated") is not True or not isinstance(user, dict):
             return CallerAnswer(known=False, allowed=False, why="nobody knows this token")
-        plural = f"{key.kind.lower()}s" if kind is None else kind.plural
+        plural = f"{key.kind.lower().removesuffix('s')}s" if kind is None else kind.plural
         asked = {
             "user": user.get("username"),
             "uid": user.get("uid"),

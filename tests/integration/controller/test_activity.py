@@ -174,7 +174,8 @@ def test_a_namespace_that_says_nothing_is_not_shown(
 
 def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespace: str) -> None:
     """
-    Without a token nothing is told, nor to whom may not get the owner's scale; who may, is.
+    Without a token nothing is told, nor to whom may not get the owner's scale; who may, is, also
+    that there is no such owner.
     """
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
@@ -192,10 +193,12 @@ def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespa
         controller.wait_until_leading()
         wait_until(lambda: controller.owner(full_namespace, "worker"))
         allowed = eventually(lambda: controller.activity(path, token)[0] == 200, 5.0)
+        missing = controller.activity(f"{full_namespace}/deployments/nobody", token)
 
     assert [401, 401, 403, 401] == [item[0] for item in (nobody, wrong, stranger, absent)]
     assert "deployments/scale" in stranger[1]["error"]
     assert allowed
+    assert (404, True) == (missing[0], names.MODE in missing[1]["error"])
 
 
 def allow(site: ControllerSite, namespace: str) -> None:

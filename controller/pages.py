@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from controller.activity import UnknownActivity, activity_of, nodes_of
-from controller.decide import room
+from controller.decide import nodes_left, room_of
 from controller.model import OwnerKey, Step
 from gpufence import names
 from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from controller.callers import Callers
     from controller.cluster.cluster import WatchTrust
+    from controller.decide import NodeLeft
     from controller.loop import LastPass
     from controller.model import ClusterState, OwnerState
     from gpufence.snapshot import Snapshot
@@ -102,6 +103,8 @@ class ActivityPage:
 
     def __init__(self, sources: ActivitySources) -> None:
         self._sources = sources
+        # One value, so that threads which ask together see both parts of one time.
+        self._left: tuple[ClusterState | None, Mapping[str, NodeLeft]] = None, {}
 
     def __call__(self, question: PageQuestion) -> StatusReply:
         return self._reply(question, guarded=True)
@@ -129,7 +132,7 @@ class ActivityPage:
             asked = "/".join(parts)
             why = f"{asked} owns no GPU pods in a fenced namespace; {_NOT_FENCED}"
             return _error(HTTPStatus.NOT_FOUND, why)
-        return self._busy(owner, last.state) if guarded else _room(owner, last.state)
+        return self._busy(owner, last.state) if guarded else self._room(owner, last.state)
 
     def _find(
         self, state: ClusterState, namespace: str, word: str, name: str
@@ -163,20 +166,30 @@ class ActivityPage:
         if isinstance(found, UnknownActivity):
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, found.why)
         busy = {"busyReplicas": found.busy_replicas, "idleSeconds": found.idle_seconds}
-        return _room(owner, state, **busy)
+        return self._room(owner, state, **busy)
 
+    def _room(self, owner: OwnerState, state: ClusterState, **more: float | None) -> StatusReply:
+        """
+        Answer how many there are, and how many more would fit.
+        """
+        like = owner.template or next(
+            (pod._replace(node="") for pod in owner.pods if not pod.terminating), None
+        )
+        if like is None:
+            why = "nobody knows what its pods will ask for"
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, why)
+        fitting = {"room": room_of(like, self._nodes(state)), "replicas": owner.replicas}
+        return _json(HTTPStatus.OK, more | fitting)
 
-def _room(owner: OwnerState, state: ClusterState, **more: float | None) -> StatusReply:
-    """
-    Answer how many there are, and how many more would fit.
-    """
-    like = owner.template or next(
-        (pod._replace(node="") for pod in owner.pods if not pod.terminating), None
-    )
-    if like is None:
-        return _error(HTTPStatus.SERVICE_UNAVAILABLE, "nobody knows what its pods will ask for")
-    fitting = {"room": room(like, state), "replicas": owner.replicas}
-    return _json(HTTPStatus.OK, more | fitting)
+    def _nodes(self, state: ClusterState) -> Mapping[str, NodeLeft]:
+        """
+        Add up what nodes have left once for all who ask between two passes.
+        """
+        known, left = self._left
+        if known is not state:
+            left = nodes_left(state)
+            self._left = state, left
+        return left
 
 
 def _error(status: HTTPStatus, why: str) -> StatusReply:

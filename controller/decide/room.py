@@ -20,6 +20,8 @@ from gpufence.limits import Limits, read_limits
 from gpufence.node_selection import allows, tolerates
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controller.model import ClusterState, NodeRoom, PodState
     from gpufence.cards import Card
     from gpufence.nodes import GpuNode
@@ -53,7 +55,14 @@ def room(template: PodState, world: ClusterState) -> int:
     """
     Return how many more pods like this one fit at the moment on the nodes it allows.
     """
-    return sum(left.fitting(template) for left in nodes_left(world).values())
+    return room_of(template, nodes_left(world))
+
+
+def room_of(template: PodState, nodes: Mapping[str, NodeLeft]) -> int:
+    """
+    Return the same of nodes whose sums are done already.
+    """
+    return sum(left.fitting(template) for left in nodes.values())
 
 
 def nodes_left(world: ClusterState, without: frozenset[str] = frozenset()) -> dict[str, NodeLeft]:

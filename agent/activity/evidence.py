@@ -5,15 +5,15 @@ PURE. What one answer about a card says of each pod on it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from agent.model.activity import Activity, Evidence
+from agent.model.activity import Activity, Evidence, Track
 from agent.model.use import MPS_SERVER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from agent.model.activity import ActivityPolicy, CardTrack, CpuTime, Track, Witness
+    from agent.model.activity import ActivityPolicy, CardTrack, CpuTime, Witness
     from agent.model.pod import PodsOnNode
     from agent.model.sample import CardSample, CardWork
     from agent.model.use import CardUse, Occupant, PodOnCard
@@ -136,53 +136,70 @@ def weighed(past: Track, look: Look, use: PodOnCard) -> Track:
     """
     if use.used_bytes is None:
         return past._replace(activity=Activity.UNKNOWN, why="the driver hides what it holds")
-    processes = frozenset(
-        (item.pid, item.occupant.started_ticks if item.occupant else 0) for item in use.processes
-    )
-    counting = {i.pid for i in use.processes if i.container not in use.pod.cpu_ignored}
-    cpu = _cpu_of(look, processes, counting)
+    held = _held(use, look.witness.cpu)
     moved = abs(use.used_bytes - past.used_bytes) >= look.policy.moved_bytes
-    works = use.pod.uid in look.working
-    of_cpu = _cpu_share(past, cpu, look.witness.at)
+    works = look.working.get(use.pod.uid)
+    of_cpu = _cpu_share(past, held.cpu, look.witness.at)
     computes = of_cpu >= look.policy.cpu_share
-    share = min(look.working.get(use.pod.uid, 0.0) + (of_cpu if computes else 0.0), 1.0)
-    track = past._replace(
-        busy_seconds=past.busy_seconds + share * (look.work.until - look.work.since),
-        share=share,
-        used_bytes=use.used_bytes if moved else past.used_bytes,
-        processes=processes,
-        cpu=cpu,
-        cpu_at=look.witness.at,
-        why="",
+    share = min((works or 0.0) + (of_cpu if computes else 0.0), 1.0)
+    activity, evidence, why = Activity.IDLE, Evidence.NOTHING, ""
+    if works is not None:
+        activity, evidence = Activity.BUSY, Evidence.KERNELS
+    elif moved or held.processes != past.processes:
+        activity, evidence = Activity.BUSY, Evidence.LOADING
+    elif held.counting and not held.cpu:
+        activity, evidence = Activity.UNKNOWN, Evidence.NOT_MEASURABLE
+        why = "its CPU time cannot be read"
+    elif computes:
+        activity, evidence = Activity.BUSY, Evidence.CPU
+    return Track(
+        activity,
+        evidence,
+        why,
+        past.idle_since,
+        past.busy_seconds + share * (look.work.until - look.work.since),
+        share,
+        use.used_bytes if moved else past.used_bytes,
+        held.processes,
+        held.cpu,
+        look.witness.at,
     )
-    if works:
-        return track._replace(activity=Activity.BUSY, evidence=Evidence.KERNELS)
-    if moved or processes != past.processes:
-        return track._replace(activity=Activity.BUSY, evidence=Evidence.LOADING)
-    if counting and not cpu:
-        return track._replace(activity=Activity.UNKNOWN, why="its CPU time cannot be read")
-    if computes:
-        return track._replace(activity=Activity.BUSY, evidence=Evidence.CPU)
-    return track._replace(activity=Activity.IDLE, evidence=Evidence.NOTHING)
 
 
-def _cpu_of(
-    look: Look, processes: frozenset[tuple[int, int]], counting: Collection[int]
-) -> Mapping[int, CpuTime]:
+class _Held(NamedTuple):
     """
-    Return the CPU time of those that are the processes they were listed as.
+    The processes of a pod on a card, whether the CPU of any counts, and what those have used.
     """
-    known = look.witness.cpu
-    return {
-        pid: known[pid]
-        for pid, started in processes
-        if pid in counting and pid in known and known[pid].started_ticks == started
-    }
+
+    processes: frozenset[tuple[int, int]]
+    counting: bool
+    cpu: Mapping[int, CpuTime]
+
+
+def _held(use: PodOnCard, known: Mapping[int, CpuTime]) -> _Held:
+    """
+    Return who is there; the CPU time of a PID is only that of the process it was listed as.
+    """
+    ignored = use.pod.cpu_ignored
+    processes, counting = [], False
+    cpu: dict[int, CpuTime] = {}
+    for item in use.processes:
+        started = item.occupant.started_ticks if item.occupant else 0
+        processes.append((item.pid, started))
+        if item.container not in ignored:
+            counting = True
+            time = known.get(item.pid)
+            if time is not None and time.started_ticks == started:
+                cpu[item.pid] = time
+    return _Held(frozenset(processes), counting, cpu)
 
 
 def _cpu_share(past: Track, cpu: Mapping[int, CpuTime], at: float) -> float:
     """
     Return which share of a core the processes took since the look before.
     """
-    used = sum(time.seconds - past.cpu[pid].seconds for pid, time in cpu.items() if pid in past.cpu)
+    used, before = 0.0, past.cpu
+    for pid, time in cpu.items():
+        if pid in before:
+            used += time.seconds - before[pid].seconds
     return used / max(at - past.cpu_at, 1e-3)

@@ -169,7 +169,6 @@ def _next(past: Track | None, look: Look, uid: str, hidden: float | None, *, who
         return _doubtful(track._replace(idle_since=look.now), _HOLE)
     if track.activity is Activity.BUSY:
         return track._replace(idle_since=look.now)
-    track = track._replace(idle_since=past.idle_since)
     return track if hidden is None else _doubtful(track, _HIDDEN)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -68,8 +69,7 @@ class Lookup:
         if len(self._known) > self._most_remembered:
             self._known.clear()
             self._pins.clear()
-        for pid in self._pins.ended():
-            self._known.pop(pid, None)
+        self._forget_ended()
         occupants = ((pid, self._quickly(pid)) for pid in pids)
         return {pid: occupant for pid, occupant in occupants if occupant is not None}
 
@@ -88,14 +88,42 @@ class Lookup:
     def cpu_times(self, pids: Iterable[int]) -> dict[int, CpuTime]:
         """
         Return what those of the processes that can be read have used of the CPU.
+
+        The clock of a process says it in one call where the line would have to be written, read and
+        taken apart, but not of which process that has the PID: whose pins say after it that they
+        have not ended had it all the time.
         """
+        wanted = set(pids)
+        clocks = {pid: cpu_clock(pid) for pid in wanted if self._holds(pid)}
+        self._forget_ended()
         found = {}
-        for pid in pids:
+        for pid in wanted:
+            seconds = clocks.get(pid)
+            if seconds is not None and pid in self._pins:
+                found[pid] = CpuTime(self._known[pid].started_ticks, seconds)
+                continue
             text = self._read(pid, "stat")
             stat = None if text is None else parse_stat(text)
             if stat is not None:
                 found[pid] = CpuTime(stat.started_ticks, stat.cpu_ticks / self._hertz)
         return found
+
+    def _holds(self, pid: int) -> bool:
+        """
+        Return whether a process is pinned, or can be.
+        """
+        if pid in self._pins:
+            return True
+        known = self._known.get(pid)
+        if known is None or self._pins.full:
+            return False
+        if not self._is_still(known):
+            self._pins.release(pid)
+        return pid in self._pins
+
+    def _forget_ended(self) -> None:
+        for pid in self._pins.ended():
+            self._known.pop(pid, None)
 
     def _quickly(self, pid: int) -> Occupant | None:
         known = self._known.get(pid)
@@ -191,11 +219,15 @@ class Pins:
     def __contains__(self, pid: int) -> bool:
         return pid in self._files
 
+    @property
+    def full(self) -> bool:
+        return len(self._files) >= self._most
+
     def add(self, pid: int) -> None:
         """
         Pin whoever has this PID now, if there is room and the kernel can.
         """
-        if len(self._files) >= self._most:
+        if self.full:
             return
         try:
             file = os.pidfd_open(pid)
@@ -224,6 +256,17 @@ class Pins:
     def clear(self) -> None:
         for pid in list(self._files):
             self.release(pid)
+
+
+def cpu_clock(pid: int) -> float | None:
+    """
+    Return what all threads of a process have used of the CPU, those that have ended included.
+    """
+    try:
+        # The number of its clock as clock_getcpuclockid(3) would make it, were it in the library.
+        return time.clock_gettime(~pid << 3 | 2)
+    except OSError:
+        return None
 
 
 def _is_of_our_namespace(root: str) -> bool:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.model.activity import CpuTime
 from agent.model.use import Occupant, Owner
 from agent.procfs.lookup import MOST_THREADS, Lookup, Pins
 from tests.support.observing import eventually
@@ -20,15 +19,6 @@ from tests.unit.agent.procfs.test_parse import ID, NEXT, OTHER, UID, line
 
 OURS = f"0::/kubepods/pod{UID}/{ID}\n"
 THEIRS = f"0::/kubepods/pod{OTHER}/{NEXT}\n"
-
-
-@pytest.fixture
-def proc(tmp_path: Path) -> Path:
-    """
-    Return a /proc with process 17 in a container.
-    """
-    write(tmp_path)
-    return tmp_path
 
 
 def write(proc: Path, *, stat: str = "", cgroup: str = OURS) -> None:
@@ -241,21 +231,6 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     assert {} == lookup.occupants([17])
 
 
-@pytest.fixture
-def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """
-    Show a true process of a container in a folder whose PIDs are those of the kernel.
-    """
-    with subprocess.Popen(["sleep", "60"]) as process:
-        folder = tmp_path / f"{process.pid}"
-        folder.mkdir()
-        (tmp_path / "self").symlink_to("/proc/self")
-        (folder / "stat").symlink_to(f"/proc/{process.pid}/stat")
-        (folder / "cgroup").write_text(OURS)
-        yield process
-        process.kill()
-
-
 def test_a_process_met_twice_is_not_read_again(
     sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
@@ -320,25 +295,3 @@ def test_true_proc() -> None:
     assert found is not None
     assert found.started_by <= time.clock_gettime(time.CLOCK_BOOTTIME)
     assert found == lookup.look(os.getpid())
-
-
-def test_cpu_time_of_a_process(proc: Path) -> None:
-    """
-    What a process used of the CPU comes with its start, so that another one is not taken for it.
-    """
-    assert {17: CpuTime(4711, 0.29)} == Lookup(proc, 100).cpu_times([17, 18])
-
-
-def test_cpu_time_of_a_true_process_grows() -> None:
-    """
-    The kernel's own figures grow while one computes.
-    """
-    lookup, me = Lookup(), os.getpid()
-    before = lookup.cpu_times([me])[me]
-    until = time.process_time() + 0.1
-    while time.process_time() < until:
-        pass
-    after = lookup.cpu_times([me])[me]
-
-    assert before.started_ticks == after.started_ticks
-    assert 0.05 <= after.seconds - before.seconds

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from controller.rules import ReleaseRules
 from gpufence import names
+from gpufence.addresses import read_agents
 from gpufence.dialects import Units
-from gpufence.errors import InvalidError, Problem
 from gpufence.setting_kinds import ADDRESS, NAMES, Kind, choice
 from gpufence.settings import UnitSettings, part, read_settings, setting
 from service.logs import LEVELS
@@ -24,28 +24,17 @@ if TYPE_CHECKING:
 STATUS_LISTEN: Final = "GPUFENCE_STATUS_LISTEN"
 AGENTS: Final = "GPUFENCE_AGENTS"
 IDENTITY: Final = "GPUFENCE_IDENTITY"
-_MOST_AGENTS: Final = 5000
-
-
-def read_agents(text: str, row: Row) -> Mapping[str, str]:
-    """
-    Read `NODE=URL,...`.
-    """
-    agents: dict[str, str] = {}
-    for item in text.split(","):
-        node, _, url = item.strip().partition("=")
-        if not node or not url.startswith("http://") or len(agents) >= _MOST_AGENTS:
-            remedy = "write it like node-1=http://10.0.0.7:8080,node-2=http://10.0.0.8:8080"
-            raise InvalidError(Problem(row.variable, item, "names no agent", remedy))
-        agents[node] = url.rstrip("/")
-    return agents
 
 
 def write_agents(agents: tuple[tuple[str, str], ...]) -> str:
     return ",".join(f"{node}={url}" for node, url in agents)
 
 
-_AGENTS: Final = Kind(lambda text, row: tuple(read_agents(text, row).items()), write_agents)
+def _read_agents(text: str, row: Row) -> tuple[tuple[str, str], ...]:
+    return tuple(read_agents(text.split(","), row.variable, {"http"}).items())
+
+
+_AGENTS: Final = Kind(_read_agents, write_agents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

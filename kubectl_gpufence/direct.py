@@ -13,20 +13,19 @@ import urllib.request
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
-from gpufence.errors import GpufenceError, InvalidError, Problem
+from gpufence.addresses import read_agents, read_url
+from gpufence.errors import GpufenceError
 from gpufence.text import printable
 from kubectl_gpufence.options import AGENTS, CONTROLLER
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from kube import JsonObject
 
 _MOST_BYTES: Final = 64 * 2**20
-_REMEDY: Final = "write where its status port is, such as http://10.0.0.7:8080"
 
 
 class AddressError(GpufenceError):
@@ -68,32 +67,7 @@ def addresses(call: argparse.Namespace, environ: Mapping[str, str]) -> Direct:
     controller, at = call.controller or "", "--controller"
     if not controller:
         controller, at = environ.get(CONTROLLER, ""), CONTROLLER
-    return Direct(read_agents(listed, field_of), _url(controller, at) if controller else "")
-
-
-def read_agents(items: Iterable[str], at: str) -> dict[str, str]:
-    """
-    Read NODE=URL of each; `at` is where they were written.
-    """
-    found = {}
-    for item in items:
-        node, separator, url = item.strip().partition("=")
-        if not separator or not node:
-            remedy = "write NODE=URL, such as gpu-1=http://10.0.0.7:8080"
-            raise InvalidError(Problem(at, item, "names no node", remedy))
-        found[node] = _url(url, at)
-    return found
-
-
-def _url(text: str, at: str) -> str:
-    try:
-        parts = urlsplit(text)
-        readable = parts.scheme in {"http", "https"} and bool(parts.hostname)
-    except ValueError:
-        readable = False
-    if not readable:
-        raise InvalidError(Problem(at, text, "is no address", _REMEDY))
-    return text.rstrip("/")
+    return Direct(read_agents(listed, field_of), read_url(controller, at) if controller else "")
 
 
 def page(url: str, timeout_seconds: float) -> str:

@@ -4,10 +4,9 @@ Agents at addresses that somebody names, past the API server.
 
 import pytest
 
-from gpufence.errors import InvalidError
 from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
 from gpufence.snapshot import write_snapshot
-from kubectl_gpufence.direct import AddressError, page, read_agents
+from kubectl_gpufence.direct import AddressError, page
 from tests.http.plugin.desk import ABSENT, AGENT, Desk
 from tests.support.api_server import reply
 from tests.support.plugin import NODE, snapshot
@@ -35,15 +34,6 @@ def test_the_environment_names_agents_too(desk: Desk) -> None:
     found = desk.run("top", "nodes", "-o", "json").json
 
     assert ["1 agent (other)"] == [note.partition(":")[0] for note in found["notes"]]
-
-
-@pytest.mark.parametrize("text", ["gpu-1", "=http://a:1", "gpu-1=a:8080", "gpu-1=http://[", "a="])
-def test_an_address_that_cannot_be_read_is_named(text: str) -> None:
-    """
-    The error says where it stands and what one looks like.
-    """
-    with pytest.raises(InvalidError, match="http://10"):
-        read_agents([text], "--agents")
 
 
 def test_the_controller_is_asked_at_its_address(desk: Desk) -> None:

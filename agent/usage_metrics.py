@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
     CardFigure = tuple[str, str, Callable[[CardUse, TickResult], float | None]]
     ActivityFigure = tuple[str, str, str, Callable[[Track, float], float | None]]
+    Row = tuple[dict[str, str], float | None]
     PodFigure = tuple[str, str, Callable[[PodOnCard], float | None]]
 
+_IDLE_SECONDS: Final = "gpu_idle_seconds"
 _ACTIVITY_FIGURES: Final[tuple[ActivityFigure, ...]] = (
     (
-        "gpu_idle_seconds",
+        _IDLE_SECONDS,
         "gauge",
-        "For how long a pod has done nothing on a card; 0 while it is busy.",
+        "For how long a pod has done nothing on a card, or without one; 0 while it is busy.",
         lambda track, now: _rounded(track.idle_seconds(now)),
     ),
     (
@@ -61,11 +63,11 @@ def pod_families(last: TickResult | None, memory: ActivityMemory, now: float) ->
     Yield what is known of each pod on each card where it holds memory; pods come and go, and so do
     their lines.
     """
-    rows = [] if last is None else sorted(_uses(last), key=lambda row: tuple(row[0].values()))
+    rows = [] if last is None else sorted(_uses(last), key=_by_labels)
     for name, text, read in _POD_FIGURES:
         values = tuple((labels, read(use)) for labels, use in rows)
         yield Family(f"gpufence_pod_{name}", "gauge", text, values)
-    yield from _activity_families(rows, memory, now)
+    yield from _activity_families(last, rows, memory, now)
     verdicts = () if last is None else last.decision.verdicts
     outcomes = Counter(verdict.outcome for verdict in verdicts)
     yield Family(
@@ -83,7 +85,10 @@ def pod_families(last: TickResult | None, memory: ActivityMemory, now: float) ->
 
 
 def _activity_families(
-    rows: Iterable[tuple[dict[str, str], PodOnCard]], memory: ActivityMemory, now: float
+    last: TickResult | None,
+    rows: Iterable[tuple[dict[str, str], PodOnCard]],
+    memory: ActivityMemory,
+    now: float,
 ) -> Iterator[Family]:
     """
     Yield who is idle and who is busy; of whom nobody knows there is no line.
@@ -96,11 +101,28 @@ def _activity_families(
     ]
     for name, kind, text, read in _ACTIVITY_FIGURES:
         values = tuple((labels, read(track, now)) for labels, track in known)
+        if name == _IDLE_SECONDS:
+            values += tuple(sorted(_without_memory(last, memory, now), key=_by_labels))
         yield Family(f"gpufence_pod_{name}", kind, text, values)
+
+
+def _without_memory(last: TickResult | None, memory: ActivityMemory, now: float) -> Iterator[Row]:
+    """
+    Yield for how long those have done nothing who were given a GPU and hold no memory of any card.
+    """
+    pods = {} if last is None else last.observation.pods.by_uid
+    for uid, track in memory.pods.items():
+        if uid in pods and not track.held and track.activity is not Activity.UNKNOWN:
+            labels = {"namespace": pods[uid].namespace, "pod": pods[uid].name, "card": ""}
+            yield labels, _rounded(track.idle_seconds(now))
 
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
+
+
+def _by_labels(row: tuple[dict[str, str], object]) -> tuple[str, ...]:
+    return tuple(row[0].values())
 
 
 def _uses(last: TickResult) -> Iterator[tuple[dict[str, str], PodOnCard]]:

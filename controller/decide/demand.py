@@ -27,7 +27,28 @@ _MOST_TRIES: Final = 300
 """Sets of owners of one size that are tried on a node; beyond, the set is one of which none can be
 left out."""
 
+_MOST_TRIES_IN_A_PASS: Final = 20_000
+"""The same of all sets in one pass: a third of a second. Beyond, the same holds."""
+
 _LEAVING: Final = (ReleasePhase.RELEASING, ReleasePhase.RELEASED)
+
+
+class _Tries:
+    """
+    How many sets of owners may still be tried.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MOST_TRIES_IN_A_PASS
+
+    def take(self, number: int) -> bool:
+        """
+        Return whether so many more may be tried, and count them.
+        """
+        if number > min(_MOST_TRIES, self._left):
+            return False
+        self._left -= number
+        return True
 
 
 class Contention(NamedTuple):
@@ -63,6 +84,7 @@ def contentions(
     is in the order in which they go. A pod that fits without anybody's release waits for nobody.
     """
     left = nodes_left(world, _leaving(world))
+    tries = _Tries()
     able = list(idle)
     found: list[Contention] = []
     hopeless: list[PodState] = []
@@ -74,7 +96,7 @@ def contentions(
             continue
         others = [owner for owner in able if owner.key != waiter.owner]
         known_already = any(_is_alike(waiter, other) for other in hopeless)
-        best = None if known_already else _best(left, waiter, others)
+        best = None if known_already else _best(left, waiter, others, tries)
         if best is None:
             hopeless.append(waiter)
             continue
@@ -107,7 +129,7 @@ def may_come_back(owner: OwnerState, world: ClusterState, waiters: Iterable[PodS
 
 
 def _best(
-    left: dict[str, NodeLeft], waiter: PodState, able: Sequence[OwnerState]
+    left: dict[str, NodeLeft], waiter: PodState, able: Sequence[OwnerState], tries: _Tries
 ) -> tuple[NodeLeft, tuple[OwnerState, ...]] | None:
     """
     Return the node where the fewest owners, and of these the fewest pods, stand in the way.
@@ -119,13 +141,13 @@ def _best(
     found = [
         (node, group)
         for name, node in left.items()
-        if name in here and (group := _smallest(node, waiter, here[name]))
+        if name in here and (group := _smallest(node, waiter, here[name], tries))
     ]
     return min(found, key=lambda item: (len(item[1]), _number_of_pods(item[1])), default=None)
 
 
 def _smallest(
-    node: NodeLeft, waiter: PodState, here: Sequence[OwnerState]
+    node: NodeLeft, waiter: PodState, here: Sequence[OwnerState], tries: _Tries
 ) -> tuple[OwnerState, ...]:
     """
     Return the smallest set of owners without whom a pod fits on a node; none if it never does.
@@ -133,7 +155,7 @@ def _smallest(
     if not node.permits(waiter) or not _fits_without(node, waiter, here):
         return ()
     for size in range(1, len(here)):
-        if comb(len(here), size) > _MOST_TRIES:
+        if not tries.take(comb(len(here), size)):
             break
         able = [group for group in combinations(here, size) if _fits_without(node, waiter, group)]
         if able:

@@ -3,6 +3,7 @@ Who waits, and whose release would let them in.
 """
 
 from collections.abc import Iterable
+from time import process_time
 from typing import Any
 
 import pytest
@@ -271,6 +272,23 @@ def test_many_idle_owners_are_not_all_tried() -> None:
 def back(owner: OwnerState, *pods: PodState, nodes: Iterable[NodeRoom] | None = None) -> str:
     world = cluster(owner, pods=pods, nodes=nodes)
     return may_come_back(owner, world, waiting_pods(world, RULES))
+
+
+def test_many_nodes_are_not_all_tried() -> None:
+    """
+    A pod that wants a whole one of many nodes, each full of idle owners, is worked out in time that
+    does not grow with the sets of owners there are on all of them.
+    """
+    rooms = [node_room(f"n{place}", offered={GPU: 10}) for place in range(100)]
+    idle = [
+        worker(f"w{place}-{card}", node=f"n{place}") for place in range(100) for card in range(10)
+    ]
+    wants = waiting_pod(requests={GPU: 10})
+    began = process_time()
+    found = asked_to_go(cluster(*idle, pods=[wants], nodes=rooms))
+
+    assert [("job-0", 10)] == [(name, len(group)) for name, group in found]
+    assert 1.0 > process_time() - began
 
 
 def test_a_released_owner_comes_back_where_it_fits() -> None:

@@ -156,6 +156,7 @@ VOLCANO_BOOKKEEPING: Final = (
     "volcano.sh/bind-time",
 )
 GPUSHARE_CARD_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"  # the card gpushare assigned, once bound
+GPUSHARE_ALLOCATION: Final = "scheduler.framework.gpushare.allocation"  # ACK: units of each card
 GPUSHARE_CARD_UNITS: Final = "ALIYUN_COM_GPU_MEM_DEV"  # that card's size in the node's unit
 VOLCANO_CARD_INDEX: Final = "volcano.sh/gpu-index"  # the card Volcano assigned, once bound
 

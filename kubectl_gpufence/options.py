@@ -46,11 +46,11 @@ def add_verb(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         prog=f"{PROGRAM} {verb}",
     )
-    _add_common(parser)
+    add_common(parser)
     return parser
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
+def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubeconfig", metavar="FILE", help="instead of KUBECONFIG")
     parser.add_argument("--context", metavar="NAME", help="instead of the current context")
     parser.add_argument(

@@ -28,7 +28,10 @@ class Output:
     display: Display
 
     def lines(self, lines: Iterable[str]) -> None:
-        self.out.write(_writable("".join(f"{line}\n" for line in lines), self.out))
+        self.text("".join(f"{line}\n" for line in lines))
+
+    def text(self, text: str) -> None:
+        self.out.write(_writable(text, self.out))
         self.out.flush()
 
     def json(self, value: object) -> None:

@@ -180,10 +180,10 @@ def _node_line(node: str, cards: Sequence[CardLine], agent: NodeAgent | None) ->
     return NodeLine(
         node=node,
         cards=len(cards) or None,
-        total_bytes=_total([line.card.total_bytes for line in cards]),
-        used_bytes=_total([line.card.used_bytes for line in cards]),
-        committed_bytes=_total([line.committed_bytes for line in cards]),
-        unattributed_bytes=_total([line.card.unattributed_bytes for line in cards]),
+        total_bytes=total_of([line.card.total_bytes for line in cards]),
+        used_bytes=total_of([line.card.used_bytes for line in cards]),
+        committed_bytes=total_of([line.committed_bytes for line in cards]),
+        unattributed_bytes=total_of([line.card.unattributed_bytes for line in cards]),
         fenced=len([pod for pod in pods if pod.mode]) if snapshot else None,
         over=len(over) if snapshot else None,
         agent=_agent_state(agent),
@@ -241,7 +241,7 @@ def _number(number: int | None) -> str:
     return UNKNOWN if number is None else str(number)
 
 
-def _total(amounts: Sequence[int | None]) -> int | None:
+def total_of(amounts: Sequence[int | None]) -> int | None:
     """
     Add up, unless one of them is unknown or there are none.
     """

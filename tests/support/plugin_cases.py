@@ -30,6 +30,7 @@ from kubectl_gpufence.top.cards import card_lines, cards_table, node_lines, node
 from kubectl_gpufence.top.pods import pod_lines, pods_table
 from tests.support import sick
 from tests.support.builders import container, gpushare, sidecar
+from tests.support.gpushare_cases import GPUSHARE_CASES
 from tests.support.idle_cases import alone, led
 from tests.support.need_cases import NEED_CASES
 from tests.support.plugin import (
@@ -310,6 +311,7 @@ def measured() -> Wish:
 
 CASES: dict[str, Callable[[], list[str]]] = {
     **NEED_CASES,
+    **GPUSHARE_CASES,
     "top-typical": lambda: top(typical()),
     "top-narrow": lambda: top(typical(), look=Display(width=80, unicode=False)),
     "top-piped": lambda: top(typical(), look=Display()),

@@ -102,11 +102,13 @@ class PluginSite(PlaneSite):
         """
         return self.plugin(*arguments, kubeconfig=self.plane.kubeconfig(user))
 
-    def run_by_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_by_kubectl(
+        self, *arguments: str, verbs: tuple[str, ...] = ("gpufence",)
+    ) -> subprocess.CompletedProcess[str]:
         """
         Run the plugin as people do: through the real kubectl.
         """
-        command = (str(self.plane.kubectl_path), "gpufence", *arguments)
+        command = (str(self.plane.kubectl_path), *verbs, *arguments)
         return run(command, {"KUBECONFIG": str(self.kubeconfig)})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -27,6 +27,19 @@ def test_it_is_a_plugin_of_kubectl(site: PluginSite) -> None:
     )
 
 
+def test_gpushares_users_find_their_words(site: PluginSite) -> None:
+    """
+    The real kubectl finds `inspect gpushare` by its name, and the real API server selects its pods.
+    """
+    done = site.run_by_kubectl("-d", "--used", site.node, verbs=("inspect", "gpushare"))
+
+    assert ("", 0) == (done.stderr, done.returncode)
+    assert f"NAME:       {site.node}" == done.stdout.splitlines()[1]
+    assert ["early-bird", site.team, "3", "0"] in [
+        line.split() for line in done.stdout.splitlines()
+    ]
+
+
 def test_top_shows_declared_injected_and_measured(site: PluginSite) -> None:
     """
     Each pod with GPU memory has its limit, its cap and its use side by side.

@@ -211,7 +211,28 @@ def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> di
             uses[uid] = PodOnCard(pod, card, limit, None, None, tuple(items), mps=mps)
         else:
             uses[uid] = PodOnCard(pod, card, limit, used, counted, tuple(items), containers, mps)
-    return uses
+    return _with_sharers(uses, card.uuid)
+
+
+def _with_sharers(uses: dict[str, PodOnCard], uuid: str) -> dict[str, PodOnCard]:
+    """
+    Leave each pod of those that use one claim what the others do not hold of it, and its equal part
+    at least: whoever holds more is over once all of them together are.
+    """
+    groups: dict[str, int] = {}
+    for use in uses.values():
+        limit = use.pod.limits.get(uuid)
+        if limit is not None and limit.group and limit.sharers > 1:
+            groups[limit.group] = groups.get(limit.group, 0) + (use.counted_bytes or 0)
+    if not groups:
+        return uses
+    shared = {}
+    for uid, use in uses.items():
+        limit = use.pod.limits.get(uuid)
+        if limit is not None and limit.group in groups:
+            left = limit.limit_bytes - groups[limit.group] + (use.counted_bytes or 0)
+            shared[uid] = use._replace(limit_bytes=max(limit.share_bytes, left))
+    return {**uses, **shared}
 
 
 def _total(items: Iterable[ProcessUse]) -> int | None:

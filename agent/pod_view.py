@@ -8,12 +8,14 @@ what its frameworks were told, which is worth an event; it never decides what th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card
+from gpufence.devices import Reading, on_card, with_devices
 from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Unreadable
 from gpufence.errors import GpufenceError
 from gpufence.held import held_limits
@@ -57,6 +59,19 @@ class PodContext:
     exempt_namespaces: frozenset[str] = frozenset()
 
 
+class ClaimsOfPod(NamedTuple):
+    """
+    A pod's resource claims by its own names for them, or why they cannot be read, and the cards of
+    this node as its DRA driver calls them.
+    """
+
+    found: Mapping[str, Object | str] = MappingProxyType({})
+    cards: Mapping[str, Card] = MappingProxyType({})
+
+
+NO_CLAIMS: Final = ClaimsOfPod()
+
+
 @dataclass(frozen=True, slots=True)
 class _Fence:
     limits: Mapping[str, PodLimit]
@@ -69,9 +84,12 @@ class _Fence:
     shares: int = 1
 
 
-def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
+def read_pod_on_node(
+    raw: Object, context: PodContext, claims: ClaimsOfPod = NO_CLAIMS
+) -> PodOnNode:
     """
     Read one pod; what is wrong with its words makes it a pod without a limit, never an exception.
+    `claims` is what is known of its resource claims.
 
     Raises:
         InvalidError: it is no pod at all.
@@ -82,10 +100,11 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
     annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
     namespace = as_text(metadata.get("namespace"), "metadata.namespace")
     plan = _plan(annotations)
-    fence = _fence(raw, context, plan)
+    uid = as_text(metadata.get("uid"), "metadata.uid")
+    fence = _fence(raw, context, plan, Reading(uid, bound=True, cards=claims.cards), claims.found)
     grace = spec.get("terminationGracePeriodSeconds")
     return PodOnNode(
-        uid=as_text(metadata.get("uid"), "metadata.uid"),
+        uid=uid,
         namespace=namespace,
         name=as_text(metadata.get("name"), "metadata.name"),
         mode=effective_mode(namespace_mode(context.labels), context.highest),
@@ -113,33 +132,41 @@ def read_pod_on_node(raw: Object, context: PodContext) -> PodOnNode:
     )
 
 
-def _fence(raw: Object, context: PodContext, plan: Plan | None) -> _Fence:
+def _fence(
+    raw: Object,
+    context: PodContext,
+    plan: Plan | None,
+    reading: Reading,
+    claims: Mapping[str, Object | str],
+) -> _Fence:
     """
-    Work out the limit on each card; cards of one size have one limit.
+    Work out the limit on each card; cards of one size have one limit, but for those that claims
+    tell apart.
     """
-    pod = read_pod(raw)
+    pod = with_devices(read_pod(raw), claims, reading)
     options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
     words = read_namespace_options(context.annotations)
-    by_size = {
-        size: held_limits(pod, options, words, CandidateCard(context.units, size))
-        for size in {card.memory_bytes for card in context.cards}
+    by_kind = {
+        _kind(pod, card): held_limits(
+            on_card(pod, card.uuid), options, words, CandidateCard(context.units, card.memory_bytes)
+        )
+        for card in context.cards
     }
     limits: dict[str, PodLimit] = {}
     enforced = True
     undeclared = measure = ""
     for card in context.cards:
-        on_card = by_size[card.memory_bytes]
-        if isinstance(on_card, Limits) and on_card.limit_bytes is not None:
-            limits[card.uuid] = _limit(on_card, on_card.limit_bytes)
-            enforced = on_card.enforced
-            measure = f"{on_card.dialect}, {on_card.basis}"
+        there = by_kind[_kind(pod, card)]
+        if isinstance(there, Limits) and there.limit_bytes is not None:
+            limits[card.uuid] = _limit(there, there.limit_bytes, _group(pod, card))
+            enforced = there.enforced
+            measure = f"{there.dialect}, {there.basis}"
         else:
-            undeclared = _why(on_card)
+            undeclared = _why(there)
     assigned = _assigned(pod, context.cards)
     ignored = _cpu_ignored(pod, options, plan)
-    asks = any(item.gpu for item in pod.containers) or not ANNOTATION_KEYS.keys().isdisjoint(
-        pod.annotations
-    )
+    asks = any(item.gpu for item in pod.containers) or bool(pod.devices)
+    asks = asks or not ANNOTATION_KEYS.keys().isdisjoint(pod.annotations)
     return _Fence(limits, undeclared, enforced, measure, assigned, ignored, asks, options.processes)
 
 
@@ -152,8 +179,12 @@ def _is_wanted(labels: Mapping[str, str]) -> bool:
 
 def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:
     """
-    Return the card that the pod's scheduler has noted on it, or the only one there is.
+    Return the cards of its claims, or the one that its scheduler has noted on it, or the only one
+    there is.
     """
+    claimed = frozenset([each.card.uuid for each in pod.devices if each.card is not None])
+    if claimed:
+        return claimed
     whole = {card.index: card.uuid for card in cards if not card.mig}
     index = assigned_card(pod)
     if index in whole:
@@ -161,9 +192,26 @@ def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:
     return frozenset(card.uuid for card in cards) if len(cards) == 1 else frozenset()
 
 
-def _limit(limits: Limits, limit_bytes: int) -> PodLimit:
+def _kind(pod: Pod, card: Card) -> tuple[int, str]:
+    """
+    Return what tells apart the cards on which a pod has different limits.
+    """
+    return card.memory_bytes, card.uuid if pod.devices else ""
+
+
+def _group(pod: Pod, card: Card) -> str:
+    """
+    Name the claim whose memory the pod shares with other pods there; where it has anything else of
+    that card, its limit is the sum, and nobody can tell which of it the others hold.
+    """
+    there = on_card(pod, card.uuid).devices
+    return there[0].group if len(there) == 1 else ""
+
+
+def _limit(limits: Limits, limit_bytes: int, group: str) -> PodLimit:
     parts = {part.container: part.limit_bytes for part in limits.parts}
-    return PodLimit(limit_bytes, {name: part for name, part in parts.items() if part is not None})
+    known = {name: part for name, part in parts.items() if part is not None}
+    return PodLimit(limit_bytes, known, group)
 
 
 def _why(limits: Limits | Undeclared | Unreadable) -> str:

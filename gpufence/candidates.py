@@ -74,11 +74,15 @@ def candidate_cards(
 def usable_cards(pod: Pod, node: GpuNode) -> tuple[Card, ...]:
     """
     Return the cards a pod may meet there: its MIG profile's instances, or whole cards, and only the
-    assigned one where a scheduler has chosen.
+    assigned one where a scheduler has chosen: those of its resource claims, if these are known.
 
     Where every card is cut, whoever asks for a card gets an instance (the device plugin's MIG
     strategy "single"). Resource names say `1g.10gb.me` where the driver says `1g.10gb+me`.
     """
+    allocated = [device.card for device in pod.devices if device.card is not None]
+    if allocated:
+        stated = {card.uuid: card for card in node.cards}
+        return tuple(dict.fromkeys([stated.get(card.uuid, card) for card in allocated]))
     instances = tuple([card for card in node.cards if card.mig])
     slices = [name for name in wanted_resources(pod) if name.startswith(names.NVIDIA_MIG_PREFIX)]
     if slices:

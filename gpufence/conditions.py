@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def uses_gpu() -> str:
     """
-    Match pods that declare GPU memory in any known way, or carry an annotation of ours.
+    Match pods that declare GPU memory in any known way, that have resource claims, or that carry
+    an annotation of ours.
     """
     resources = _among("k", GPU_RESOURCES)
     prefixes = " || ".join(f"k.startsWith('{prefix}')" for prefix in PREFIXES)
@@ -28,6 +29,7 @@ def uses_gpu() -> str:
         "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
         "c.?resources.?limits.orValue({}).exists(k, "
         f"{resources} || {prefixes})) || "
+        "size(object.spec.?resourceClaims.orValue([])) > 0 || "
         "object.metadata.?annotations.orValue({}).exists(k, "
         f"{keys} || k.startsWith('{names.PREFIX}') || k.startsWith('{names.ENV_PREFIX}'))"
     )

@@ -181,7 +181,8 @@ def _limits(
     """
     Sum the parts up, hold the sum to what pod and namespace allow, and the parts to the sum.
     """
-    limit = _pod_sum(declared.sum, pod, parts)
+    most = declared.most_bytes
+    limit = _pod_sum(declared.sum, pod, parts) if most is None else most
     if options.memory_bytes is not None:
         limit = options.memory_bytes if limit is None else min(options.memory_bytes, limit)
     granted = declared.implied and options.grants_memory
@@ -193,7 +194,7 @@ def _limits(
     if key and ceiling is not None and limit is not None and limit > ceiling:
         notes = (*notes, _above_ceiling(key, limit, ceiling))
         limit = ceiling
-    if limit is not None and sum([part or 0 for part in parts.values()]) > limit:
+    if limit not in (None, most) and sum([part or 0 for part in parts.values()]) > limit:
         _shrink(parts, pod, limit)
     cards = {claim.container: claim.cards for claim in declared.claims}
     return Limits(

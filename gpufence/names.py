@@ -95,6 +95,10 @@ KAI_DEVICES: Final = "gpu-fraction-num-devices"  # pod annotation: how many card
 KAI_CONTAINER: Final = "gpu-fraction-container-name"  # pod annotation: who; default the first
 KAI_ISOLATE: Final = "kai-resource-isolator.io/inject"  # pod annotation: "false" leaves it out
 KAI_ISOLATOR: Final = "kai-resource-isolator"  # how the volumes of KAI's isolator begin
+RESOURCE_GROUP: Final = "resource.k8s.io/v1"  # ResourceClaims, ResourceSlices and DeviceClasses
+DRA_DRIVER: Final = "gpu.nvidia.com"  # whose devices are GPUs: resource claims and slices
+DRA_CLASSES: Final = ("gpu.nvidia.com", "mig.nvidia.com")  # its DeviceClasses: certainly GPUs
+DRA_MEMORY: Final = "memory"  # capacity of a device: what claims ask for, and have consumed
 CUDA_LIMIT: Final = "CUDA_DEVICE_MEMORY_LIMIT"  # variable: what HAMi's library, KAI's too, holds to
 
 # Modules of gpufence.dialects, in the order in which their declarations are read and listed
@@ -106,6 +110,7 @@ DIALECTS: Final = (
     "nvidia",
     "kai",
     "mig",
+    "dra",
     "annotation",
 )
 # What runs in a container, as plans and `gpufence.io/framework` call it

@@ -31,7 +31,8 @@ class GpuNode(NamedTuple):
 
 def read_node(node: Object, defaults: Units) -> GpuNode | None:
     """
-    Read a Node, or return None for one that offers no GPU resource.
+    Read a Node, or return None for one that offers no GPU resource and whose agent states no card;
+    where devices come by claims (DRA) a node lists no resource.
 
     `defaults` are the operator's settings, for units that the node leaves open. What cannot be read
     counts as not there: a broken label on one node must not stop admission for all.
@@ -40,9 +41,9 @@ def read_node(node: Object, defaults: Units) -> GpuNode | None:
     status = as_object(node.get("status"), "status")
     labels = as_texts(metadata.get("labels"), "metadata.labels")
     offered = _offered(status, "allocatable")
-    if not offered:
-        return None
     stated = stated_cards(node)
+    if not offered and (stated is None or not stated.cards):
+        return None
     cards = stated.cards if stated is not None and stated.cards else _by_labels(labels)
     return GpuNode(
         name=as_text(metadata.get("name"), "metadata.name"),

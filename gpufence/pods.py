@@ -15,17 +15,26 @@ from gpufence.names import (
     KAI_ISOLATOR,
     KAI_MEMORY,
 )
-from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
+from gpufence.shape import Object, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
     from typing import TypeVar
 
+    from gpufence.devices import Device
+
     T = TypeVar("T", int, Fraction)
 
 
 KAI_KEYS = frozenset((KAI_MEMORY, KAI_FRACTION))
+
+
+EXTENDED = "extended resources"
+"""
+What the claim is called here that the scheduler makes for extended resources; no pod can say so.
+"""
+NOT_READ = "its resource claims (DRA) have not been read"
 
 
 class ContainerKind(StrEnum):
@@ -38,6 +47,26 @@ class ContainerKind(StrEnum):
     INIT = "init container"  # runs alone, beside the sidecars before it
 
 
+class ClaimUse(NamedTuple):
+    """
+    A claim that a container uses, as its pod calls it; all of it, or one of its requests.
+    """
+
+    claim: str
+    request: str = ""
+
+
+class PodClaim(NamedTuple):
+    """
+    A resource claim as its pod calls it: the name of the ResourceClaim, empty while the controller
+    has made none of its `template`.
+    """
+
+    name: str
+    claim: str
+    template: str = ""
+
+
 class Container(NamedTuple):
     """
     A container; of its resource limits, `gpu` are those that declare something about GPUs.
@@ -47,6 +76,7 @@ class Container(NamedTuple):
     kind: ContainerKind
     gpu: Object
     field: str
+    claims: tuple[ClaimUse, ...] = ()
 
     @property
     def regular(self) -> bool:
@@ -63,6 +93,10 @@ class Pod(NamedTuple):
 
     `isolated` pods see their limit as the card's memory, by the isolator that KAI may have put into
     them.
+
+    What its resource claims (DRA) give it stands elsewhere: `devices` are filled in by whoever has
+    read that, `doubt` by whoever could not. `served` are resources for which the scheduler has made
+    a claim itself.
     """
 
     annotations: Mapping[str, str]
@@ -70,8 +104,11 @@ class Pod(NamedTuple):
     node_name: str
     node_selector: Mapping[str, str]
     affinity: Object
-    has_resource_claims: bool
+    claims: tuple[PodClaim, ...] = ()
     isolated: bool = False
+    served: frozenset[str] = frozenset()
+    devices: tuple[Device, ...] = ()
+    doubt: str = ""
 
 
 def read_pod(pod: Object) -> Pod:
@@ -84,15 +121,26 @@ def read_pod(pod: Object) -> Pod:
     if affinity is not None:
         affinity = as_object(affinity, "spec.affinity").get("nodeAffinity")
     annotations = as_texts(metadata.get("annotations"), "metadata.annotations")
+    claims, served = _read_claims(spec, as_object(pod.get("status"), "status"))
     return Pod(
         annotations=annotations,
-        containers=_read_containers(spec),
+        containers=_read_containers(spec, served),
         node_name=as_text(spec.get("nodeName"), "spec.nodeName"),
         node_selector=as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
         affinity=as_object(affinity, "spec.affinity.nodeAffinity"),
-        has_resource_claims=bool(as_list(spec.get("resourceClaims"), "spec.resourceClaims")),
+        claims=claims,
+        served=frozenset([resource for resource, _, _ in served]),
+        doubt=NOT_READ if claims else "",
         isolated=not KAI_KEYS.isdisjoint(annotations) and _is_isolated(spec, annotations),
     )
+
+
+def read_claims(pod: Object) -> tuple[PodClaim, ...]:
+    """
+    Read the resource claims of a pod alone, raising `InvalidError` where it is no pod at all.
+    """
+    spec, status = as_object(pod.get("spec"), "spec"), as_object(pod.get("status"), "status")
+    return _read_claims(spec, status)[0]
 
 
 def _is_isolated(spec: Object, annotations: Mapping[str, str]) -> bool:
@@ -148,24 +196,74 @@ def smallest_of_phases(pod: Pod, values: Sequence[T]) -> dict[str, T]:
     return smallest
 
 
-def _read_containers(spec: Object) -> tuple[Container, ...]:
+def _read_claims(
+    spec: Object, status: Object
+) -> tuple[tuple[PodClaim, ...], tuple[tuple[str, str, str], ...]]:
+    """
+    Read a pod's resource claims, and which resource of which container is which request of the
+    claim that the scheduler has made for extended resources.
+    """
+    wanted = spec.get("resourceClaims")
+    extended = status.get("extendedResourceClaimStatus")
+    if wanted is None and extended is None:
+        return (), ()
+    field = "status.resourceClaimStatuses"
+    made = {
+        as_text(item.get("name"), field): as_text(item.get("resourceClaimName"), field)
+        for item in objects(status.get("resourceClaimStatuses"), field)
+    }
+    field = "spec.resourceClaims"
+    claims = []
+    for item in objects(wanted, field):
+        name = as_text(item.get("name"), field)
+        claim = as_text(item.get("resourceClaimName"), field) or made.get(name, "")
+        claims.append(PodClaim(name, claim, as_text(item.get("resourceClaimTemplateName"), field)))
+    field = "status.extendedResourceClaimStatus"
+    said = as_object(extended, field)
+    claim = as_text(said.get("resourceClaimName"), field)
+    if not claim:
+        return tuple(claims), ()
+    served = tuple(
+        (
+            as_text(item.get("resourceName"), field),
+            as_text(item.get("containerName"), field),
+            as_text(item.get("requestName"), field),
+        )
+        for item in objects(said.get("requestMappings"), field)
+    )
+    return (*claims, PodClaim(EXTENDED, claim)), served
+
+
+def _read_containers(
+    spec: Object, served: tuple[tuple[str, str, str], ...] = ()
+) -> tuple[Container, ...]:
     containers = []
     early = spec.get("initContainers")
     if early is not None:
         for position, item in enumerate(objects(early, "spec.initContainers")):
             stays = item.get("restartPolicy") == "Always"
             kind = ContainerKind.SIDECAR if stays else ContainerKind.INIT
-            containers.append(_container(item, kind, f"spec.initContainers[{position}]"))
+            field = f"spec.initContainers[{position}]"
+            containers.append(_container(item, kind, field, served))
     for position, item in enumerate(objects(spec.get("containers"), "spec.containers")):
-        containers.append(_container(item, ContainerKind.REGULAR, f"spec.containers[{position}]"))
+        field = f"spec.containers[{position}]"
+        containers.append(_container(item, ContainerKind.REGULAR, field, served))
     return tuple(containers)
 
 
-def _container(item: Object, kind: ContainerKind, field: str) -> Container:
+def _container(
+    item: Object, kind: ContainerKind, field: str, served: tuple[tuple[str, str, str], ...]
+) -> Container:
+    name = as_text(item.get("name"), f"{field}.name")
     resources = as_object(item.get("resources"), f"{field}.resources")
     limits = as_object(resources.get("limits"), f"{field}.resources.limits") if resources else {}
+    claims = [
+        ClaimUse(as_text(use.get("name"), field), as_text(use.get("request"), field))
+        for use in (objects(resources["claims"], field) if "claims" in resources else ())
+    ]
+    claims += [ClaimUse(EXTENDED, request) for _, owner, request in served if owner == name]
     return Container(
-        as_text(item.get("name"), f"{field}.name"),
+        name,
         kind,
         {
             resource: value
@@ -173,4 +271,5 @@ def _container(item: Object, kind: ContainerKind, field: str) -> Container:
             if resource in GPU_RESOURCES or resource.startswith(PREFIXES)
         },
         field,
+        tuple(claims),
     )

@@ -8,11 +8,14 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gpufence import names
+from gpufence.devices import MOST_CLAIMS
 from gpufence.errors import GpufenceError
+from gpufence.slices import cards_of
 from kube import Cache, KubeError, NotFoundError, Reflector, Source, core, group
+from kube.kinds import objects_of
 from kube.optional import OptionalWatch
 from webhook.caches import (
     NodeCache,
@@ -25,15 +28,21 @@ from webhook.caches import (
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from gpufence.cards import Card
     from gpufence.dialects import Units
     from gpufence.need.applied import AppliedProfile
     from gpufence.nodes import GpuNode
+    from gpufence.pods import PodClaim
     from gpufence.shape import Object
     from kube import Client, JsonObject, WatchSettings
     from webhook.caches import NamedAnnotations, NamedNode
 
+ClaimsFound: TypeAlias = "Mapping[str, Object | str]"
+"""Each claim by the pod's own name for it, or why nobody can say what it gives."""
+
+_resource = partial(group, names.RESOURCE_GROUP)
 THREADS = 8
 _MOST_WAITING = 128
 LONGEST_REPLY_BYTES = 512 * 2**10
@@ -101,6 +110,18 @@ class ClusterView(Protocol):
         """
         ...
 
+    async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
+        """
+        Ask for the resource claims of a pod, or the templates they will be made of.
+        """
+        ...
+
+    async def read_devices(self, node: str) -> Mapping[str, Card]:
+        """
+        Ask for the cards that a node's DRA driver publishes; none where nobody answers.
+        """
+        ...
+
     def trouble(self) -> str | None:
         """
         Return what is missing before the first answer can be good, or None.
@@ -140,6 +161,14 @@ class WithoutCluster:
 
     async def read_node(self, name: str) -> GpuNode | None:
         raise UnknownError("no-cluster", f"no cluster to ask for node {name}")
+
+    async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
+        del namespace
+        return dict.fromkeys([ref.name for ref in claims], "cannot be read without a cluster")
+
+    async def read_devices(self, node: str) -> Mapping[str, Card]:
+        del node
+        return {}
 
     def trouble(self) -> str | None:
         return None
@@ -216,13 +245,37 @@ class LiveCluster:
         return profiles.get(profile_of(namespace, pod)) if profiles else None
 
     async def read_namespace(self, name: str) -> Mapping[str, str]:
-        return keep_namespace(await self._get("namespaces", name))[1]
+        return keep_namespace(await self._get(core, "namespaces", name))[1]
 
     async def read_pod(self, namespace: str, name: str) -> JsonObject:
-        return await self._get("namespaces", namespace, "pods", name)
+        return await self._get(core, "namespaces", namespace, "pods", name)
 
     async def read_node(self, name: str) -> GpuNode | None:
-        return keep_node(await self._get("nodes", name), self._units)[1]
+        return keep_node(await self._get(core, "nodes", name), self._units)[1]
+
+    async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
+        asked = claims[:MOST_CLAIMS]
+        answers = await asyncio.gather(*[self._read_claim(namespace, ref) for ref in asked])
+        return {ref.name: answer for ref, answer in zip(asked, answers, strict=True)}
+
+    async def read_devices(self, node: str) -> Mapping[str, Card]:
+        try:
+            listed = await self._get(
+                _resource, "resourceslices", fieldSelector=f"spec.nodeName={node}"
+            )
+        except UnknownError:
+            return {}
+        return cards_of(objects_of(listed, "items"))
+
+    async def _read_claim(self, namespace: str, ref: PodClaim) -> Object | str:
+        kind = "resourceclaims" if ref.claim else "resourceclaimtemplates"
+        try:
+            return await self._get(
+                _resource, "namespaces", namespace, kind, ref.claim or ref.template
+            )
+        except UnknownError as error:
+            missing = error.reason == "not-found"
+            return "does not exist" if missing else f"cannot be read: {error}"
 
     def trouble(self) -> str | None:
         missing = [kind for kind, each in self._reflectors.items() if not each.state.synced]
@@ -238,14 +291,14 @@ class LiveCluster:
         heard = {kind: each.state.last_contact for kind, each in self._reflectors.items()}
         return {kind: round(now - last, 1) for kind, last in heard.items() if last is not None}
 
-    async def _get(self, *segments: str) -> JsonObject:
+    async def _get(self, where: Callable[..., str], *segments: str, **query: str) -> JsonObject:
         if self._waiting >= _MOST_WAITING:
             raise UnknownError("busy", "too many questions wait for the API server")
         self._waiting += 1
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 return await asyncio.get_running_loop().run_in_executor(
-                    self._pool, self._ask, segments
+                    self._pool, self._ask, where, segments, query
                 )
         except TimeoutError as error:
             raise UnknownError(
@@ -254,9 +307,11 @@ class LiveCluster:
         finally:
             self._waiting -= 1
 
-    def _ask(self, segments: tuple[str, ...]) -> JsonObject:
+    def _ask(
+        self, where: Callable[..., str], segments: tuple[str, ...], query: Mapping[str, str]
+    ) -> JsonObject:
         try:
-            return self._client.get(core(*segments), timeout_seconds=self._deadline_seconds)
+            return self._client.get(where(*segments), query, timeout_seconds=self._deadline_seconds)
         except NotFoundError as error:
             raise UnknownError("not-found", str(error)) from error
         except KubeError as error:

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from agent.cluster.acts import Acts, Clients
+from agent.cluster.claims import ClaimReader
 from agent.cluster.condition_writer import ConditionWriter
 from agent.cluster.event_writer import EventWriter
 from agent.cluster.need_store import NeedStore
@@ -60,7 +61,8 @@ class AgentCluster:
         self._acting: Client | None = None
         self._trouble = ""
         self._changed = threading.Event()
-        self._watches = Watches(settings, self._changed.set)
+        self._claims = ClaimReader(settings, lambda: self._watches.pods)
+        self._watches = Watches(settings, self._changed.set, self._claims.look)
         self._view = NodeView(self._watches, settings.units)
         self._index = PodIndex(settings)
         self._publisher = Publisher(settings, self._watches, self._view, self._changed)
@@ -89,6 +91,7 @@ class AgentCluster:
         self._writer.stop()
         self._conditions.stop()
         self._need.stop()
+        self._claims.stop()
         self._watches.stop()
         self._client.close()
 
@@ -145,6 +148,7 @@ class AgentCluster:
             namespaces=watches.namespaces if complete else _NO_NAMESPACES,
             highest=watches.highest,
             report=report,
+            claims=self._claims.known,
         )
 
     def _context(self, namespace: NamespaceTexts, highest: Mode) -> PodContext:
@@ -170,6 +174,7 @@ class AgentCluster:
                 _log.info("acting on pods of node %s: %s", self._settings.node, self._identity)
                 self._acting = acting
                 self._watches.start_node(acting)
+                self._claims.start(acting)
                 self._publisher.start(acting)
                 self._writer.start(acting)
                 self._conditions.start(acting)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpufence import names
+from gpufence.devices import MOST_CLAIMS
 from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
 from gpufence.last_words import out_of_memory
 
@@ -44,6 +45,7 @@ MOST_CHARACTERS: Final = 2**15
 """
 Of one pod: its containers of each kind, what each of them asks for, and its own words altogether.
 """
+_MOST_READ: Final = MOST_CLAIMS + 1  # one more than anybody reads, so that it is seen
 UNREADABLE: Final = "..."
 
 
@@ -82,10 +84,14 @@ def filter_pod(pod: JsonObject) -> Named:
             **_some(spec, "nodeName", "terminationGracePeriodSeconds"),
             "nodeSelector": _sharing(_part(spec, "nodeSelector")),
             **containers,
-            "resourceClaims": [{} for _ in (spec.get("resourceClaims") or [])[:1]],
+            "resourceClaims": [
+                _some(item, "name", "resourceClaimName", "resourceClaimTemplateName")
+                for item in (spec.get("resourceClaims") or [])[:_MOST_READ]
+            ],
         },
         "status": {
             **_some(status, "phase"),
+            **_claims(status),
             **_own_condition(status),
             **{
                 key: [
@@ -144,6 +150,26 @@ def _own_condition(status: JsonObject) -> JsonObject:
     return {"conditions": found[:1]} if found else {}
 
 
+def _claims(status: JsonObject) -> JsonObject:
+    """
+    Keep which ResourceClaims were made for the pod.
+    """
+    made = (status.get("resourceClaimStatuses") or [])[:_MOST_READ]
+    kept: JsonObject = {}
+    if made:
+        kept["resourceClaimStatuses"] = [_some(item, "name", "resourceClaimName") for item in made]
+    extended = _part(status, "extendedResourceClaimStatus")
+    if extended:
+        mappings = (extended.get("requestMappings") or [])[:MOST_RESOURCES]
+        kept["extendedResourceClaimStatus"] = {
+            **_some(extended, "resourceClaimName"),
+            "requestMappings": [
+                _some(item, "containerName", "requestName", "resourceName") for item in mappings
+            ],
+        }
+    return kept
+
+
 def _last_words(status: JsonObject) -> JsonObject:
     """
     Keep of the messages with which a container ended that there was no more memory.
@@ -170,7 +196,10 @@ def _container(item: JsonObject) -> JsonObject:
     ]
     # Of those known by their beginning alone there may be thousands: they crowd out none.
     asked.sort(key=lambda pair: pair[0] not in GPU_RESOURCES)
-    kept = {"limits": dict(asked[:MOST_RESOURCES])}
+    kept: JsonObject = {"limits": dict(asked[:MOST_RESOURCES])}
+    claims = (_part(item, "resources").get("claims") or [])[:MOST_RESOURCES]
+    if claims:
+        kept["claims"] = [_some(use, "name", "request") for use in claims]
     return {**_some(item, "name", "restartPolicy"), "resources": kept}
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.cluster.filter import NO_TEXTS
 from agent.model.pod import pods_on_node
-from agent.pod_view import PodContext, read_pod_on_node
+from agent.pod_view import NO_CLAIMS, ClaimsOfPod, PodContext, read_pod_on_node
 from gpufence.errors import GpufenceError
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+NO_CLAIMS_YET: Final[Mapping[str, ClaimsOfPod]] = {}
+
+
 class Sources(NamedTuple):
     """
     All that the index is made of. Every part is replaced as a whole when it changes.
@@ -36,11 +39,13 @@ class Sources(NamedTuple):
     namespaces: Mapping[str, NamespaceTexts]
     highest: Mode
     report: NodeReport | None
+    claims: Mapping[str, ClaimsOfPod] = NO_CLAIMS_YET
 
 
 class _Indexed(NamedTuple):
     raw: JsonObject
     context: PodContext
+    claims: ClaimsOfPod
     pod: PodOnNode | None
 
 
@@ -97,8 +102,14 @@ class PodIndex:
                 contexts[name] = self.context(namespace, sources.highest, sources.report)
             context = contexts[name]
             before = self._indexed.get(uid)
-            if before is None or before.raw is not raw or before.context != context:
-                before = _Indexed(raw, context, _read_quietly(raw, context))
+            claims = sources.claims.get(uid, NO_CLAIMS)
+            if (
+                before is None
+                or before.raw is not raw
+                or before.claims is not claims
+                or before.context != context
+            ):
+                before = _Indexed(raw, context, claims, _read_quietly(raw, context, claims))
             indexed[uid] = before
         return indexed
 
@@ -109,12 +120,12 @@ def _same(known: Sources | None, sources: Sources) -> bool:
     )
 
 
-def _read_quietly(raw: JsonObject, context: PodContext) -> PodOnNode | None:
+def _read_quietly(raw: JsonObject, context: PodContext, claims: ClaimsOfPod) -> PodOnNode | None:
     """
     Read a pod; what cannot be read at all is left out, and its processes belong to nobody.
     """
     try:
-        return read_pod_on_node(raw, context)
+        return read_pod_on_node(raw, context, claims)
     except GpufenceError as error:
         _log.warning("a pod cannot be read and is left out: %s", error)
         return None

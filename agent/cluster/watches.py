@@ -41,10 +41,15 @@ class Watches:
     Namespaces and the kill switch are read as the agent itself, pods and Node as whoever it acts.
     """
 
-    def __init__(self, settings: ClusterSettings, on_node: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        on_node: Callable[[], None],
+        on_pods: Callable[[], None] | None = None,
+    ) -> None:
         self._settings = settings
         self._reflectors: dict[str, Reflector[Any]] = {}
-        self._pods: Cache[JsonObject] = Cache()
+        self._pods: Cache[JsonObject] = Cache(on_pods)
         self._namespaces: Cache[NamespaceTexts] = Cache()
         self._policies: Cache[Mapping[str, str]] = Cache()
         self.nodes: Cache[JsonObject] = Cache(on_node)

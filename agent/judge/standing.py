@@ -51,7 +51,7 @@ def account_of(card: CardUse, pods: PodsOnNode, policy: EvictionPolicy) -> CardA
     for use in card.pods.values():
         used, limit, promise = use.used_bytes, use.limit_bytes, use.pod.promise_on(uuid)
         if limit is not None:
-            committed += min(limit, total)
+            committed += min(use.pod.share_on(uuid) or limit, total)
         if used:
             holding += 1
         if promise is None:

@@ -4,7 +4,7 @@ PURE. The pods of this node, as the API server knows them and as far as their GP
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,10 +32,22 @@ class Controller:
 class PodLimit:
     """
     What a pod may hold on one card, and its containers' parts of that, as far as they have any.
+
+    Where several pods use one claim they may hold that together: `group` is the claim's UID, and
+    `sharers` is how many of them are here.
     """
 
     limit_bytes: int
     parts: Mapping[str, int] = field(default_factory=dict)
+    group: str = ""
+    sharers: int = 1
+
+    @property
+    def share_bytes(self) -> int:
+        """
+        Return what is the pod's own for certain, whatever the others hold.
+        """
+        return self.limit_bytes // self.sharers
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,13 @@ class PodOnNode:
         limit = self.limits.get(uuid)
         return None if limit is None else limit.limit_bytes
 
+    def share_on(self, uuid: str) -> int | None:
+        """
+        Return the pod's limit on a card, or its equal part of what several pods may hold.
+        """
+        limit = self.limits.get(uuid)
+        return None if limit is None else limit.share_bytes
+
     def promise_on(self, uuid: str) -> int | None:
         """
         Return what others must leave to the pod on a card; None where no fence is around it, and
@@ -110,8 +129,7 @@ class PodOnNode:
         """
         if self.mode is None or not self.enforced or self.terminating or self.ended:
             return None
-        limit = self.limits.get(uuid)
-        return None if limit is None else limit.limit_bytes
+        return self.share_on(uuid)
 
     @property
     def of_job(self) -> bool:
@@ -160,7 +178,7 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
 
     A true UID counts more than one that an annotation claims.
     """
-    ordered = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
+    ordered = sorted(_counted(pods), key=lambda pod: (pod.namespace, pod.name, pod.uid))
     by_uid = {pod.uid: pod for pod in ordered}
     by_card: dict[str, tuple[PodOnNode, ...]] = {}
     for pod in by_uid.values():
@@ -174,3 +192,26 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
         fresh=fresh,
         by_card=by_card,
     )
+
+
+def _counted(pods: Iterable[PodOnNode]) -> list[PodOnNode]:
+    """
+    Count the pods that use one claim; one that has ended holds nothing of it.
+    """
+    listed = list(pods)
+    found: dict[str, set[str]] = {}
+    for pod in listed:
+        for limit in pod.limits.values():
+            if limit.group and not pod.ended:
+                found.setdefault(limit.group, set()).add(pod.uid)
+    return [_sharing(pod, found) if pod.limits and found else pod for pod in listed]
+
+
+def _sharing(pod: PodOnNode, found: Mapping[str, set[str]]) -> PodOnNode:
+    if not any(limit.group for limit in pod.limits.values()):
+        return pod
+    limits = {
+        uuid: replace(limit, sharers=max(len(found.get(limit.group, ())), 1))
+        for uuid, limit in pod.limits.items()
+    }
+    return replace(pod, limits=limits)

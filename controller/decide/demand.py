@@ -213,4 +213,4 @@ def _is_plain(pod: PodState) -> bool:
     """
     Return whether everything that decides where a pod may run is worked out here.
     """
-    return not pod.placement and pod.gpu is not None and not pod.gpu.has_resource_claims
+    return not pod.placement and pod.gpu is not None and not pod.gpu.claims

@@ -89,6 +89,7 @@ _REFINED = tuple(
     )
     for each in SPECS
 )
+_BY_CLAIMS = next(place for place, spec in enumerate(SPECS) if spec.by_claims)
 _OWN_PREFIXES = (names.PREFIX, names.ENV_PREFIX)
 
 
@@ -111,7 +112,7 @@ def gpu_requests(pod: Pod) -> list[GpuRequest]:
         counts = {}
         for resource, value in container.gpu.items():
             count = read_count(value, f"{container.field}.resources.limits[{resource}]")
-            if count:
+            if count and resource not in pod.served:
                 counts[resource] = count
         if counts:
             requests.append(GpuRequest(container, counts))
@@ -141,10 +142,8 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
         return Unreadable(two_ways([_way(each) for each in found]))
     if found:
         return found[0]
-    if pod.has_resource_claims:
-        return Undeclared(
-            "it gets its devices by resource claims (DRA), which gpufence does not read"
-        )
+    if pod.claims:
+        return Undeclared(pod.doubt or "its resource claims ask for no GPU that gpufence knows")
     return Undeclared("no container asks for GPU memory in a way gpufence knows")
 
 
@@ -159,6 +158,8 @@ def spoken(pod: Pod, requests: Iterable[GpuRequest]) -> list[int]:
     }
     for key in ANNOTATION_KEYS.keys() & pod.annotations.keys():
         places.add(ANNOTATION_KEYS[key])
+    if pod.devices:
+        places.add(_BY_CLAIMS)
     refined = {other for place in places for other in _REFINED[place]}
     return sorted(places - refined)
 

@@ -48,22 +48,27 @@ class Units(NamedTuple):
 
 class Amount(NamedTuple):
     """
-    Memory on one card: bytes, or `share` = (numerator, denominator) of whatever card it will be.
+    Memory on one card: bytes, or `share` = (numerator, denominator) of whatever card it will be;
+    not `known` where only the scheduler's own decision tells.
     """
 
     bytes: int = 0
     share: tuple[int, int] | None = None
+    known: bool = True
 
     def on_card(self, card_bytes: int | None) -> int | None:
         """
         Return the bytes on a card of this size, rounded down; None where the size is unknown.
         """
+        if not self.known:
+            return None
         if self.share is None:
             return self.bytes
         return None if card_bytes is None else card_bytes * self.share[0] // self.share[1]
 
 
 WHOLE_CARD = Amount(share=(1, 1))
+UNKNOWN_AMOUNT = Amount(known=False)
 
 
 class Claim(NamedTuple):
@@ -82,7 +87,8 @@ class Declared(NamedTuple):
 
     `implied` marks an amount nobody wrote, the share that the node's settings imply.
     `library_caps` marks systems that cap by themselves and show the container its limit as the
-    card's total: there gpufence injects nothing.
+    card's total: there gpufence injects nothing. `most_bytes` is what all containers together have
+    on any one card, where the dialect knows that better than their sum.
     """
 
     dialect: str
@@ -93,6 +99,7 @@ class Declared(NamedTuple):
     implied: bool = False
     profile: str = ""
     notes: tuple[Problem, ...] = ()
+    most_bytes: int | None = None
 
 
 class Undeclared(NamedTuple):
@@ -138,6 +145,7 @@ class DialectSpec(NamedTuple):
 
     `unit_bytes` says of each resource or annotation that counts memory what one of it is on a node,
     None where that is not certain; `percentages` are resources that count hundredths of a card.
+    `by_claims`: its pods are known by what their resource claims ask for.
     """
 
     name: str
@@ -156,6 +164,7 @@ class DialectSpec(NamedTuple):
     node_figures: tuple[str, ...] = ()
     unit_bytes: Mapping[str, Callable[[Units], int | None]] = MappingProxyType({})
     percentages: frozenset[str] = frozenset()
+    by_claims: bool = False
 
     def is_asked_by(self, resource: str) -> bool:
         """

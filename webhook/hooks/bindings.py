@@ -9,10 +9,14 @@ keeps the careful values it has.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.dialects import Units
 from gpufence.errors import GpufenceError
+from gpufence.nodes import GpuNode
+from gpufence.pods import read_claims
 from gpufence.shape import escape_pointer
 from webhook.cluster import UnknownError
 from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
@@ -22,15 +26,16 @@ from webhook.rewrite.binding import exact_values
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpufence.nodes import GpuNode
+    from gpufence.cards import Card
     from kube import JsonObject
-    from webhook.cluster import ClusterView
+    from webhook.cluster import ClaimsFound, ClusterView
     from webhook.policy import WebhookPolicy
     from webhook.review import Review
 
 OK = 200
 # The API server does not check annotations that come by this way, and a pod over its limit of
 # 256 KiB could never report its status again: leave room for what others add.
+_MOST_SECONDS = 0.9  # pod, then claims: a binding may take a second (timeoutSeconds)
 _MOST_ANNOTATION_BYTES = 240 * 1024
 
 
@@ -58,7 +63,10 @@ class BindingHook:
 
     async def answer(self, review: Review) -> Reply:
         try:
-            values = await self._values(review)
+            async with asyncio.timeout(_MOST_SECONDS):
+                values = await self._values(review)
+        except TimeoutError:
+            return _as_it_is(review.subject, "api-slow", "pod and claims took too long to read")
         except UnknownError as error:
             return _as_it_is(review.subject, error.reason, str(error))
         except _DoubtError as error:
@@ -87,7 +95,10 @@ class BindingHook:
         if names.PLAN not in _object(_object(pod, "metadata"), "annotations"):
             raise _DoubtError("no-plan")
         annotations = _merged(pod, _object(metadata, "annotations"))
-        values = self._exact(pod, await self._node(node_name))
+        has_claims = bool(_object(pod, "spec").get("resourceClaims"))
+        values = await self._exact(
+            pod, review.subject.namespace, await self._node(node_name, claims=has_claims)
+        )
         size = sum(
             len(f"{key}{value}".encode()) for key, value in {**annotations, **values}.items()
         )
@@ -95,15 +106,25 @@ class BindingHook:
             raise _DoubtError("annotations-too-large", f"the pod would have {size} bytes of them")
         return values
 
-    async def _node(self, name: str) -> GpuNode:
+    async def _node(self, name: str, *, claims: bool) -> GpuNode:
         node = self._cluster.node(name) or await self._cluster.read_node(name)
+        if node is None and claims:  # its driver publishes slices, and no resources
+            return GpuNode(name, {}, frozenset(), (), Units())
         if node is None:
             raise _DoubtError("node-without-gpu", f"node {name} offers no GPU resource")
         return node
 
-    def _exact(self, pod: JsonObject, node: GpuNode) -> Mapping[str, str]:
+    async def _exact(self, pod: JsonObject, namespace: str, node: GpuNode) -> Mapping[str, str]:
         try:
-            values = exact_values(pod, node, self._policy)
+            claims = read_claims(pod)
+            found: ClaimsFound = {}
+            cards: Mapping[str, Card] = {}
+            if claims:  # at the same time, since somebody waits for both
+                found, cards = await asyncio.gather(
+                    self._cluster.read_claims(namespace, claims),
+                    self._cluster.read_devices(node.name),
+                )
+            values = exact_values(pod, node, self._policy, found, cards)
         except GpufenceError as error:
             raise _DoubtError("unreadable-pod", str(error)) from error
         if not values:

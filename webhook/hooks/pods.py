@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
+from gpufence.pods import read_claims
 from webhook.cluster import UnknownError
 from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import PODS, BadReviewError, write_allowed, write_denied
@@ -16,7 +17,7 @@ from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.cluster import ClusterView
+    from webhook.cluster import ClaimsFound, ClusterView
     from webhook.policy import WebhookPolicy
     from webhook.review import Review
 
@@ -44,7 +45,8 @@ class PodHook:
         reason = ""
         if annotations is None:
             annotations, reason = await self._read_annotations(review.subject.namespace)
-        return self._decide(review, annotations, reason)
+        claims = await self._read_claims(review)
+        return self._decide(review, annotations, reason, claims)
 
     def unread(self, uid: str, why: str) -> Reply:
         """
@@ -72,7 +74,19 @@ class PodHook:
         except UnknownError:
             return _NO_ANNOTATIONS, "namespace-unknown"
 
-    def _decide(self, review: Review, annotations: Mapping[str, str], reason: str) -> Reply:
+    async def _read_claims(self, review: Review) -> ClaimsFound:
+        """
+        Ask for the claims of a pod that has any; what comes of no pod is told by who reads it.
+        """
+        try:
+            claims = read_claims(review.object)
+        except InvalidError:
+            return {}
+        return await self._cluster.read_claims(review.subject.namespace, claims) if claims else {}
+
+    def _decide(
+        self, review: Review, annotations: Mapping[str, str], reason: str, claims: ClaimsFound
+    ) -> Reply:
         subject = review.subject
         try:
             decision = rewrite(
@@ -82,6 +96,7 @@ class PodHook:
                 self._cluster.fleet(),
                 self._policy,
                 self._cluster.profile(subject.namespace, review.object),
+                claims,
             )
         except InvalidError as error:
             sentence = "request.object is not shaped like a pod"

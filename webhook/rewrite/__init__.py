@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpufence import names
+from gpufence.devices import Reading, with_parts
 from gpufence.dialects import Unreadable
 from gpufence.mode import Mode
 from gpufence.need.applied import is_applied
@@ -99,10 +100,12 @@ def rewrite(
     fleet: Fleet,
     policy: WebhookPolicy,
     profile: AppliedProfile | None = None,
+    claims: Mapping[str, Object | str] = _NOTHING,
 ) -> Rewrite | Unchanged | Refusal:
     """
     Decide about a pod that is being created, and change it as the operations say; `namespace` are
-    the annotations of its namespace, `profile` is its owner's where that is to be applied.
+    the annotations of its namespace, `profile` is its owner's where that is to be applied, `claims`
+    are its resource claims or their templates, or why nobody can say what is in them.
 
     Raises `InvalidError` for what is no pod at all.
     """
@@ -110,7 +113,7 @@ def rewrite(
     too_much = _too_much(spec)
     if too_much:
         return _without_plan(pod, mode, too_much)
-    read = read_pod(pod)
+    read = with_parts(read_pod(pod), claims, Reading())
     if names.MIRROR in read.annotations:
         return Unchanged(_MIRROR)
     system = as_object(spec.get("os"), "spec.os").get("name")

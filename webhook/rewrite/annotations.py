@@ -117,9 +117,12 @@ def remarks(dropped: Iterable[str]) -> tuple[str, ...]:
 
 def may_be_ours(pod: Pod) -> bool:
     """
-    Return whether a pod is one for which the API server calls the webhook.
+    Return whether a pod is one for which the API server calls the webhook; one with claims that
+    give it no GPU is none of ours all the same.
     """
-    return bool(wanted_resources(pod)) or concerns_gpufence(pod.annotations)
+    if pod.devices or pod.doubt or wanted_resources(pod):
+        return True
+    return concerns_gpufence(pod.annotations)
 
 
 def settle_annotations(

@@ -7,18 +7,24 @@ change until the first container starts. So only slots that the pod has are writ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.candidates import candidate_cards
+from gpufence.devices import Reading, with_parts
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode
 from gpufence.plan import read_plan
 from gpufence.pods import read_pod
+from gpufence.shape import as_object, as_text
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import known_node, read_inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpufence.cards import Card
     from gpufence.nodes import GpuNode
     from gpufence.plan import Plan
     from gpufence.pods import Pod
@@ -26,15 +32,28 @@ if TYPE_CHECKING:
     from webhook.policy import WebhookPolicy
 
 
-def exact_values(pod: Object, node: GpuNode, policy: WebhookPolicy) -> dict[str, str]:
+_NOTHING: Final[Mapping[str, Object | str]] = MappingProxyType({})
+_NO_CARDS: Final[Mapping[str, Card]] = MappingProxyType({})
+
+
+def exact_values(
+    pod: Object,
+    node: GpuNode,
+    policy: WebhookPolicy,
+    claims: Mapping[str, Object | str] = _NOTHING,
+    devices: Mapping[str, Card] = _NO_CARDS,
+) -> dict[str, str]:
     """
     Return the annotations that make a pod's values exact for a node; none where anything is in
     doubt, since the careful values that the pod has are then the better ones.
 
     A scheduler may hand over the card it has chosen in the Binding's own annotations: merge those
-    into the pod's before. Raises `InvalidError` for what is no pod at all.
+    into the pod's before. `claims` are its resource claims, which are allocated by now, and
+    `devices` the cards that the node's DRA driver publishes. Raises `InvalidError` for what is no
+    pod at all.
     """
-    read = read_pod(pod)
+    uid = as_text(as_object(pod.get("metadata"), "metadata").get("uid"), "metadata.uid")
+    read = with_parts(read_pod(pod), claims, Reading(uid, bound=True, cards=devices))
     plan = _plan(read)
     if plan is None or plan.mode is Mode.OBSERVE or not plan.dialect:
         return {}

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from gpufence.errors import InvalidError
-from gpufence.pods import ContainerKind, phase_sums, read_pod, smallest_of_phases
+from gpufence.pods import ContainerKind, PodClaim, phase_sums, read_pod, smallest_of_phases
 from gpufence.quantity import MIB
 from gpufence.shape import Object
 from tests.support.builders import container, pod, sidecar
@@ -52,7 +52,7 @@ def test_the_fields_that_choose_a_node_are_read() -> None:
     assert "node-1" == said.node_name
     assert {"zone": "a"} == said.node_selector
     assert {"requiredDuringSchedulingIgnoredDuringExecution": {}} == said.affinity
-    assert said.has_resource_claims
+    assert (PodClaim("gpu", ""),) == said.claims
 
 
 def test_an_empty_object_is_an_empty_pod() -> None:
@@ -61,11 +61,11 @@ def test_an_empty_object_is_an_empty_pod() -> None:
     """
     said = read_pod({})
 
-    assert ((), "", {}, False) == (
+    assert ((), "", {}, ()) == (
         said.containers,
         said.node_name,
         said.annotations,
-        said.has_resource_claims,
+        said.claims,
     )
 
 

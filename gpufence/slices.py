@@ -1,0 +1,93 @@
+"""
+The cards of a node as its DRA driver publishes them in ResourceSlices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpufence.cards import Card, Instance, read_capability
+from gpufence.dialects.spec import LARGEST_CARD
+from gpufence.errors import GpufenceError
+from gpufence.names import DRA_DRIVER, DRA_MEMORY
+from gpufence.quantity import read_bytes
+from gpufence.shape import Object, as_integer, as_object, as_text, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TEXT, _VERSION, _NUMBER = "string", "version", "int"
+
+
+def cards_of(slices: Iterable[Object]) -> dict[str, Card]:
+    """
+    Return the cards that slices of one node list, by driver/pool/device; of each pool the newest
+    generation counts. What cannot be read counts as not there, and costs no other its place.
+    """
+    newest: dict[str, tuple[int, dict[str, Card]]] = {}
+    for item in slices:
+        try:
+            pool, generation, cards = _read(item)
+        except GpufenceError:
+            continue
+        known, before = newest.get(pool, (generation, {}))
+        if generation >= known:
+            newest[pool] = generation, {**(before if generation == known else {}), **cards}
+    return {name: card for _, cards in newest.values() for name, card in cards.items()}
+
+
+def _read(item: Object) -> tuple[str, int, dict[str, Card]]:
+    spec = as_object(item.get("spec"), "spec")
+    pool = as_object(spec.get("pool"), "spec.pool")
+    name = as_text(pool.get("name"), "spec.pool.name")
+    generation = as_integer(pool.get("generation", 0), "spec.pool.generation")
+    if spec.get("driver") != DRA_DRIVER:
+        return name, generation, {}
+    cards = {}
+    for place, device in enumerate(objects(spec.get("devices"), "spec.devices")):
+        card = _card(device, place)
+        if card is not None:
+            called = as_text(device.get("name"), "spec.devices.name")
+            cards[f"{DRA_DRIVER}/{name}/{called}"] = card
+    return name, generation, cards
+
+
+def _card(device: Object, place: int) -> Card | None:
+    field = "spec.devices"
+    capacity = as_object(device.get("capacity"), f"{field}.capacity")
+    uuid = _attribute(device, "uuid", _TEXT)
+    try:
+        listed = as_object(capacity.get(DRA_MEMORY), f"{field}.capacity.{DRA_MEMORY}")
+        memory = read_bytes(listed.get("value"), f"{field}.capacity.{DRA_MEMORY}")
+        index = as_integer(_value(device, "index", _NUMBER, place), f"{field}.index")
+    except GpufenceError:
+        return None
+    if not uuid or not 0 < memory <= LARGEST_CARD:
+        return None
+    mig = None
+    if _attribute(device, "type", _TEXT) == "mig":
+        parent = _attribute(device, "parentUUID", _TEXT)
+        mig = Instance(parent, _attribute(device, "profile", _TEXT))
+    version = _attribute(device, "cudaComputeCapability", _VERSION)
+    return Card(
+        uuid=uuid,
+        index=index,
+        model=_attribute(device, "productName", _TEXT),
+        memory_bytes=memory,
+        compute_capability=read_capability(".".join(version.split(".")[:2])),
+        mig=mig,
+    )
+
+
+def _attribute(device: Object, name: str, kind: str) -> str:
+    found = _value(device, name, kind, "")
+    return found if isinstance(found, str) else ""
+
+
+def _value(device: Object, name: str, kind: str, default: object) -> object:
+    """
+    Return an attribute, with the driver's name in front of it or without.
+    """
+    attributes = as_object(device.get("attributes"), "spec.devices.attributes")
+    item = attributes.get(name, attributes.get(f"{DRA_DRIVER}/{name}"))
+    return as_object(item, f"spec.devices.attributes.{name}").get(kind, default)

@@ -211,7 +211,7 @@ def _by_pod(card: Card, processes: Iterable[ProcessUse], pods: PodsOnNode) -> di
             uses[uid] = PodOnCard(pod, card, limit, None, None, tuple(items), mps=mps)
         else:
             uses[uid] = PodOnCard(pod, card, limit, used, counted, tuple(items), containers, mps)
-    return _with_sharers(uses, card.uuid)
+    return _with_sharers(uses, card.uuid) if pods.sharing else uses
 
 
 def _with_sharers(uses: dict[str, PodOnCard], uuid: str) -> dict[str, PodOnCard]:
@@ -219,20 +219,24 @@ def _with_sharers(uses: dict[str, PodOnCard], uuid: str) -> dict[str, PodOnCard]
     Leave each pod of those that use one claim what the others do not hold of it, and its equal part
     at least: whoever holds more is over once all of them together are.
     """
-    groups: dict[str, int] = {}
-    for use in uses.values():
-        limit = use.pod.limits.get(uuid)
-        if limit is not None and limit.group and limit.sharers > 1:
-            groups[limit.group] = groups.get(limit.group, 0) + (use.counted_bytes or 0)
-    if not groups:
-        return uses
-    shared = {}
-    for uid, use in uses.items():
-        limit = use.pod.limits.get(uuid)
-        if limit is not None and limit.group in groups:
-            left = limit.limit_bytes - groups[limit.group] + (use.counted_bytes or 0)
-            shared[uid] = use._replace(limit_bytes=max(limit.share_bytes, left))
-    return {**uses, **shared}
+    limits = {uid: use.pod.limits.get(uuid) for uid, use in uses.items()}
+    shared = {
+        uid: limit for uid, limit in limits.items() if limit is not None and limit.share_bytes
+    }
+    held: dict[str, int] = {}
+    for uid, limit in shared.items():
+        held[limit.group] = held.get(limit.group, 0) + (uses[uid].counted_bytes or 0)
+    left = {
+        uid: limit.limit_bytes - held[limit.group] + (uses[uid].counted_bytes or 0)
+        for uid, limit in shared.items()
+    }
+    return {
+        **uses,
+        **{
+            uid: uses[uid]._replace(limit_bytes=max(limit.share_bytes, left[uid]))
+            for uid, limit in shared.items()
+        },
+    }
 
 
 def _total(items: Iterable[ProcessUse]) -> int | None:

@@ -8,14 +8,10 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from gpufence import names
-from gpufence.devices import MOST_CLAIMS
-from gpufence.errors import GpufenceError
-from gpufence.slices import cards_of
 from kube import Cache, KubeError, NotFoundError, Reflector, Source, core, group
-from kube.kinds import objects_of
 from kube.optional import OptionalWatch
 from webhook.caches import (
     NodeCache,
@@ -25,6 +21,7 @@ from webhook.caches import (
     keep_profile,
     profile_of,
 )
+from webhook.claims import UnknownError, ask_claims, ask_devices
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -38,11 +35,8 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from kube import Client, JsonObject, WatchSettings
     from webhook.caches import NamedAnnotations, NamedNode
+    from webhook.claims import ClaimsFound
 
-ClaimsFound: TypeAlias = "Mapping[str, Object | str]"
-"""Each claim by the pod's own name for it, or why nobody can say what it gives."""
-
-_resource = partial(group, names.RESOURCE_GROUP)
 THREADS = 8
 _MOST_WAITING = 128
 LONGEST_REPLY_BYTES = 512 * 2**10
@@ -51,22 +45,13 @@ Of a pod that is being bound; what is read of JSON takes up to thirty times as m
 """
 
 
-class UnknownError(GpufenceError):
-    """
-    Raised when the cluster cannot be asked, does not answer in time, or says no.
-
-    `reason` is a word for the metrics.
-    """
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
 class ClusterView(Protocol):
     """
-    Caches that answer at once, possibly with yesterday's truth, and questions that take a while.
+    Caches that answer at once, possibly with yesterday's truth, and questions that take a while:
+    all of one binding together no longer than the deadline.
     """
+
+    deadline_seconds: float
 
     def fleet(self) -> Fleet:
         """
@@ -135,6 +120,7 @@ class WithoutCluster:
     """
 
     def __init__(self) -> None:
+        self.deadline_seconds = 1.0
         self._fleet = Fleet(())
 
     def fleet(self) -> Fleet:
@@ -188,7 +174,7 @@ class LiveCluster:
     ) -> None:
         self._client = client
         self._units = units
-        self._deadline_seconds = deadline_seconds
+        self.deadline_seconds = deadline_seconds
         self._pool = ThreadPoolExecutor(THREADS, "api")
         self._waiting = 0
         self.nodes = NodeCache()
@@ -254,28 +240,10 @@ class LiveCluster:
         return keep_node(await self._get(core, "nodes", name), self._units)[1]
 
     async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
-        asked = claims[:MOST_CLAIMS]
-        answers = await asyncio.gather(*[self._read_claim(namespace, ref) for ref in asked])
-        return {ref.name: answer for ref, answer in zip(asked, answers, strict=True)}
+        return await ask_claims(self._get, namespace, claims)
 
     async def read_devices(self, node: str) -> Mapping[str, Card]:
-        try:
-            listed = await self._get(
-                _resource, "resourceslices", fieldSelector=f"spec.nodeName={node}"
-            )
-        except UnknownError:
-            return {}
-        return cards_of(objects_of(listed, "items"))
-
-    async def _read_claim(self, namespace: str, ref: PodClaim) -> Object | str:
-        kind = "resourceclaims" if ref.claim else "resourceclaimtemplates"
-        try:
-            return await self._get(
-                _resource, "namespaces", namespace, kind, ref.claim or ref.template
-            )
-        except UnknownError as error:
-            missing = error.reason == "not-found"
-            return "does not exist" if missing else f"cannot be read: {error}"
+        return await ask_devices(self._get, node)
 
     def trouble(self) -> str | None:
         missing = [kind for kind, each in self._reflectors.items() if not each.state.synced]
@@ -296,13 +264,13 @@ class LiveCluster:
             raise UnknownError("busy", "too many questions wait for the API server")
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._deadline_seconds):
+            async with asyncio.timeout(self.deadline_seconds):
                 return await asyncio.get_running_loop().run_in_executor(
                     self._pool, self._ask, where, segments, query
                 )
         except TimeoutError as error:
             raise UnknownError(
-                "api-slow", f"no answer of the API server within {self._deadline_seconds:g} s"
+                "api-slow", f"no answer of the API server within {self.deadline_seconds:g} s"
             ) from error
         finally:
             self._waiting -= 1
@@ -311,7 +279,7 @@ class LiveCluster:
         self, where: Callable[..., str], segments: tuple[str, ...], query: Mapping[str, str]
     ) -> JsonObject:
         try:
-            return self._client.get(where(*segments), query, timeout_seconds=self._deadline_seconds)
+            return self._client.get(where(*segments), query, timeout_seconds=self.deadline_seconds)
         except NotFoundError as error:
             raise UnknownError("not-found", str(error)) from error
         except KubeError as error:

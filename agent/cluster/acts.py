@@ -14,7 +14,7 @@ from agent.cluster.filter import NO_TEXTS, filter_namespace, filter_pod, filter_
 from agent.cluster.settings import COMPONENT
 from agent.judge import objection_of_pod
 from agent.model.decision import Action, ActResult, Answer
-from agent.pod_view import PodContext, read_pod_on_node
+from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.mode import Mode, highest_mode
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
+    from agent.fence import ClaimsOfPod, PodContext
     from agent.model.decision import Verdict
     from agent.model.pod import PodOnNode
     from kube import Client, JsonObject
@@ -82,10 +83,14 @@ class Acts:
     """
 
     def __init__(
-        self, settings: ClusterSettings, context: Callable[[NamespaceTexts, Mode], PodContext]
+        self,
+        settings: ClusterSettings,
+        context: Callable[[NamespaceTexts, Mode], PodContext],
+        claims: Callable[[str], ClaimsOfPod],
     ) -> None:
         self._settings = settings
         self._context = context
+        self._claims = claims
         self._reading = threading.BoundedSemaphore(MOST_READING)
 
     def carry_out(self, verdict: Verdict, clients: Clients) -> ActResult:
@@ -118,7 +123,7 @@ class Acts:
             self._namespace(verdict.pod.namespace, clients.own, deadline),
             self._highest(clients.own, deadline),
         )
-        pod = read_pod_on_node(raw, context)
+        pod = read_pod_on_node(raw, context, self._claims(verdict.pod.uid))
         objection = objection_of_pod(pod, verdict)
         return ActResult(Answer.CANCELLED, detail=objection) if objection else pod
 

@@ -14,7 +14,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Final
 
-from agent.pod_view import NO_CLAIMS, ClaimsOfPod
+from agent.fence import NO_CLAIMS, ClaimsOfPod
 from gpufence import names
 from gpufence.devices import MOST_CLAIMS, Reading, with_devices
 from gpufence.errors import GpufenceError
@@ -66,6 +66,12 @@ class ClaimReader:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(self._settings.close_seconds)
+
+    def of_pod(self, uid: str) -> ClaimsOfPod:
+        """
+        Return what is known of one pod's claims.
+        """
+        return self.known.get(uid, NO_CLAIMS)
 
     def look(self) -> None:
         """

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from agent.cluster.filter import NamespaceTexts
     from agent.cluster.settings import ClusterSettings
     from agent.events import EventCreate, EventPatch
+    from agent.fence import PodContext
     from agent.model.activity import IdleCondition
     from agent.model.decision import Verdict
     from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
-    from agent.pod_view import PodContext
     from gpufence.cards import NodeCards
     from gpufence.mode import Mode
     from gpufence.need import NodeNeed
@@ -69,7 +69,7 @@ class AgentCluster:
         self._writer = EventWriter(settings)
         self._conditions = ConditionWriter(settings)
         self._need = NeedStore(settings)
-        self._acts = Acts(settings, self._context)
+        self._acts = Acts(settings, self._context, self._claims.of_pod)
         self._thread = threading.Thread(target=self._begin, name="identity", daemon=True)
 
     def start(self) -> None:

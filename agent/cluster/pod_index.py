@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.cluster.filter import NO_TEXTS
+from agent.fence import NO_CLAIMS, ClaimsOfPod, PodContext
 from agent.model.pod import pods_on_node
-from agent.pod_view import NO_CLAIMS, ClaimsOfPod, PodContext, read_pod_on_node
+from agent.pod_view import read_pod_on_node
 from gpufence.errors import GpufenceError
 
 if TYPE_CHECKING:

@@ -51,7 +51,8 @@ def account_of(card: CardUse, pods: PodsOnNode, policy: EvictionPolicy) -> CardA
     for use in card.pods.values():
         used, limit, promise = use.used_bytes, use.limit_bytes, use.pod.promise_on(uuid)
         if limit is not None:
-            committed += min(use.pod.share_on(uuid) or limit, total)
+            own = use.pod.limits.get(uuid)
+            committed += min((own and own.share_bytes) or limit, total)
         if used:
             holding += 1
         if promise is None:

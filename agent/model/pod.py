@@ -34,20 +34,13 @@ class PodLimit:
     What a pod may hold on one card, and its containers' parts of that, as far as they have any.
 
     Where several pods use one claim they may hold that together: `group` is the claim's UID, and
-    `sharers` is how many of them are here.
+    `share_bytes` what is the pod's own of it for certain, an equal part; zero means all.
     """
 
     limit_bytes: int
     parts: Mapping[str, int] = field(default_factory=dict)
     group: str = ""
-    sharers: int = 1
-
-    @property
-    def share_bytes(self) -> int:
-        """
-        Return what is the pod's own for certain, whatever the others hold.
-        """
-        return self.limit_bytes // self.sharers
+    share_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +108,6 @@ class PodOnNode:
         limit = self.limits.get(uuid)
         return None if limit is None else limit.limit_bytes
 
-    def share_on(self, uuid: str) -> int | None:
-        """
-        Return the pod's limit on a card, or its equal part of what several pods may hold.
-        """
-        limit = self.limits.get(uuid)
-        return None if limit is None else limit.share_bytes
-
     def promise_on(self, uuid: str) -> int | None:
         """
         Return what others must leave to the pod on a card; None where no fence is around it, and
@@ -129,7 +115,8 @@ class PodOnNode:
         """
         if self.mode is None or not self.enforced or self.terminating or self.ended:
             return None
-        return self.share_on(uuid)
+        limit = self.limits.get(uuid)
+        return None if limit is None else limit.share_bytes or limit.limit_bytes
 
     @property
     def of_job(self) -> bool:
@@ -150,6 +137,7 @@ class PodsOnNode:
     """
     All pods of this node; `fresh` is False while the API server is out of reach or the kill switch
     cannot be read. `by_card` are those that were given a card and are promised memory there.
+    `sharing`: some of them use one claim together.
     """
 
     by_uid: Mapping[str, PodOnNode]
@@ -157,6 +145,7 @@ class PodsOnNode:
     by_container: Mapping[str, PodOnNode]
     fresh: bool = True
     by_card: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
+    sharing: bool = False
 
     def find(self, owner: Owner | None) -> tuple[PodOnNode, str] | None:
         """
@@ -178,7 +167,7 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
 
     A true UID counts more than one that an annotation claims.
     """
-    ordered = sorted(_counted(pods), key=lambda pod: (pod.namespace, pod.name, pod.uid))
+    ordered = sorted(_sharing(list(pods)), key=lambda pod: (pod.namespace, pod.name, pod.uid))
     by_uid = {pod.uid: pod for pod in ordered}
     by_card: dict[str, tuple[PodOnNode, ...]] = {}
     for pod in by_uid.values():
@@ -191,27 +180,28 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
         by_container={item: pod for pod in ordered for item in pod.containers},
         fresh=fresh,
         by_card=by_card,
+        sharing=any(limit.share_bytes for pod in ordered for limit in pod.limits.values()),
     )
 
 
-def _counted(pods: Iterable[PodOnNode]) -> list[PodOnNode]:
+def _sharing(pods: list[PodOnNode]) -> list[PodOnNode]:
     """
-    Count the pods that use one claim; one that has ended holds nothing of it.
+    Give each pod of those that use one claim its part of it; one that has ended holds nothing.
     """
-    listed = list(pods)
-    found: dict[str, set[str]] = {}
-    for pod in listed:
+    users: dict[str, set[str]] = {}
+    for pod in pods:
         for limit in pod.limits.values():
             if limit.group and not pod.ended:
-                found.setdefault(limit.group, set()).add(pod.uid)
-    return [_sharing(pod, found) if pod.limits and found else pod for pod in listed]
+                users.setdefault(limit.group, set()).add(pod.uid)
+    several = {group: len(each) for group, each in users.items() if len(each) > 1}
+    return [_with_share(pod, several) for pod in pods] if several else pods
 
 
-def _sharing(pod: PodOnNode, found: Mapping[str, set[str]]) -> PodOnNode:
-    if not any(limit.group for limit in pod.limits.values()):
-        return pod
+def _with_share(pod: PodOnNode, several: Mapping[str, int]) -> PodOnNode:
     limits = {
-        uuid: replace(limit, sharers=max(len(found.get(limit.group, ())), 1))
+        uuid: replace(limit, share_bytes=max(limit.limit_bytes // several[limit.group], 1))
+        if limit.group in several
+        else limit
         for uuid, limit in pod.limits.items()
     }
     return replace(pod, limits=limits)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpufence.errors import GpufenceError
 from gpufence.quantity import UNIT_BYTES
+from simulator.node.machine import CLAIMS
 from simulator.node.node import NodeOptions, SimulatedNode
 from simulator.nvml.build import environment
 from simulator.progress import Progress
@@ -85,6 +86,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=UNIT_BYTES,
         default="GiB",
         help="of aliyun.com/gpu-mem",
+    )
+    parser.add_argument(
+        "--claims",
+        dest="unit",
+        action="store_const",
+        const=CLAIMS,
+        help="publish the cards as a ResourceSlice for resource claims (DRA), and no resource",
     )
     return parser
 

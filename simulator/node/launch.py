@@ -48,12 +48,21 @@ class ObjectReader(Protocol):
     ) -> dict[Reference, dict[str, str]]: ...
 
 
+class Placing(Protocol):
+    """
+    Who knows which cards a pod was given, where that is not for the node to choose.
+    """
+
+    def place(self, pod: NodePod) -> Placement: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StartContext:
     machine: GpuMachine
     reader: ObjectReader
     folder: Path
     state: Path
+    driver: Placing | None = None
 
 
 @dataclass(frozen=True, slots=True)

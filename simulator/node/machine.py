@@ -5,7 +5,9 @@ Cards are shared as Aliyun's gpushare shares them. Its device plugin takes the c
 scheduler wrote down; where nothing was written, as under the plain kube-scheduler, a card is chosen
 here: the one with the most undeclared memory.
 
-Or they are handed out whole, or to so many pods each, as NVIDIA's device plugin does.
+Or they are handed out whole, or to so many pods each, as NVIDIA's device plugin does, or by
+resource claims: then the node offers no resource and has no label of its cards, and
+`simulator.node.claims` says who gets which.
 """
 
 from __future__ import annotations
@@ -29,13 +31,14 @@ GPU_PRESENT = "nvidia.com/gpu.present"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 GPUSHARE = "ALIYUN_COM_GPU_MEM"
 WHOLE = "card"
+CLAIMS = "claims"
 
 
 @dataclass(frozen=True, slots=True)
 class GpuMachine:
     """
     A node's name, address and cards; `unit` is that of `aliyun.com/gpu-mem`, GiB or MiB, or `card`
-    where they are handed out without an amount: whole, or to so many `clients` each.
+    where they are handed out without an amount, whole or to so many `clients` each, or `claims`.
     """
 
     name: str
@@ -88,7 +91,7 @@ def cards_of(state: State) -> tuple[Card, ...]:
 
 def gpu_capacity(machine: GpuMachine) -> dict[str, str]:
     count = len(machine.whole_cards)
-    if not count:
+    if not count or machine.unit == CLAIMS:
         return {}
     if machine.unit == WHOLE:
         return {names.NVIDIA_GPU: str(count * machine.clients)}
@@ -108,6 +111,8 @@ def labels(machine: GpuMachine) -> dict[str, str]:
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
     }
+    if machine.unit == CLAIMS:
+        return {**own, GPU_PRESENT: "true"}
     if machine.unit != WHOLE:
         own[GPUSHARE_LABEL] = "true"
     physical = [card for card in machine.cards if card.mig is None]
@@ -148,6 +153,8 @@ def device_variables(
     """
     Return what the device plugin puts into the container; nothing where it asked for no card.
     """
+    if machine.unit == CLAIMS and cards:
+        return {VISIBLE: ",".join(card.uuid for card in cards)}
     if not cards or not _units(container, machine):
         return {}
     if machine.unit == WHOLE:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Self
 from kube import ClientSettings, JsonObject, KubeError, Reflector, Source, as_is, connect, core
 from simulator.controlplane.processes import GuardedProcess, Surroundings
 from simulator.node.api import NodeApi, Registration
+from simulator.node.claims import Driver
 from simulator.node.errors import SetupError
 from simulator.node.launch import StartContext, log_of
 from simulator.node.lifecycle import RestartPauses
-from simulator.node.machine import GpuMachine, cards_of
+from simulator.node.machine import CLAIMS, GpuMachine, cards_of
 from simulator.node.pods import Inbox, Pods
 from simulator.node.processes import ProcRoot
 from simulator.nvml.state import State
@@ -45,7 +46,8 @@ class NodeOptions:
 
     `admin_kubeconfig` is needed where no controller manager runs, see `api`. `cards` are
     written as for `python -m simulator nvml create`, `unit` is that of `aliyun.com/gpu-mem`, or
-    `card` to hand them out without an amount, to so many `clients` each.
+    `card` to hand them out without an amount, to so many `clients` each, or `claims` to publish
+    them for resource claims (DRA).
     """
 
     kubeconfig: Path
@@ -132,7 +134,9 @@ class SimulatedNode:
         unit, clients = self._options.unit, self._options.clients
         machine = GpuMachine(self.name, ADDRESS, cards_of(self._state), unit, clients)
         api = NodeApi(client)
-        context = StartContext(machine, api, self._folder / "pods", self._state.path.absolute())
+        driver = Driver(client, machine) if machine.unit == CLAIMS else None
+        folder, cards = self._folder / "pods", self._state.path.absolute()
+        context = StartContext(machine, api, folder, cards, driver)
         self._pods = Pods(context, api, self._options.pauses, self._progress.say)
         administrator = None
         if self._options.admin_kubeconfig is not None:
@@ -140,6 +144,9 @@ class SimulatedNode:
         registration = Registration(machine, client, administrator, self._progress.say)
         registration.register()
         undo.callback(self._leave, registration)
+        if driver is not None:
+            driver.publish()
+            undo.callback(driver.withdraw)
         self._follow(client, undo)
         self._run("pods", self._look_after, undo)
         self._run("heartbeat", lambda: self._beat(registration), undo)

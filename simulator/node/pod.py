@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from gpufence.pods import read_claims
 from gpufence.shape import Object, as_list, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class NodeContainer:
 class NodePod:
     """
     One pod. `deletion_grace` is None until somebody deletes it; `unsupported` names what of it is
-    not simulated.
+    not simulated. `claims` are the ResourceClaims made for it.
     """
 
     uid: str
@@ -80,6 +81,7 @@ class NodePod:
     phase: str
     conditions: tuple[Object, ...]
     unsupported: tuple[str, ...]
+    claims: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -117,6 +119,7 @@ def read_pod(pod: Object) -> NodePod:
             *(("init containers",) if spec.get("initContainers") else ()),
             *(("envFrom",) if any(item.get("envFrom") for item in containers) else ()),
         ),
+        claims=tuple(ref.claim for ref in read_claims(pod) if ref.claim),
     )
 
 

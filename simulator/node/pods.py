@@ -134,6 +134,9 @@ class Pods:
             if run is not None and not run.is_finished:
                 for card in placement.cards:
                     taken[card.uuid] = taken.get(card.uuid, 0) + placement.declared
-        placement = place(pod, self._context.machine, taken)
+        driver = self._context.driver
+        placement = (
+            place(pod, self._context.machine, taken) if driver is None else driver.place(pod)
+        )
         self._placements[pod.uid] = placement
         return PodStarter(pod, self._context, placement)

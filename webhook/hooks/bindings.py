@@ -18,7 +18,7 @@ from gpufence.errors import GpufenceError
 from gpufence.nodes import GpuNode
 from gpufence.pods import read_claims
 from gpufence.shape import escape_pointer
-from webhook.cluster import UnknownError
+from webhook.claims import UnknownError
 from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import BINDINGS, write_allowed
 from webhook.rewrite.binding import exact_values
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from gpufence.cards import Card
     from kube import JsonObject
-    from webhook.cluster import ClaimsFound, ClusterView
+    from webhook.claims import ClaimsFound
+    from webhook.cluster import ClusterView
     from webhook.policy import WebhookPolicy
     from webhook.review import Review
 
 OK = 200
 # The API server does not check annotations that come by this way, and a pod over its limit of
 # 256 KiB could never report its status again: leave room for what others add.
-_MOST_SECONDS = 0.9  # pod, then claims: a binding may take a second (timeoutSeconds)
 _MOST_ANNOTATION_BYTES = 240 * 1024
 
 
@@ -63,7 +63,7 @@ class BindingHook:
 
     async def answer(self, review: Review) -> Reply:
         try:
-            async with asyncio.timeout(_MOST_SECONDS):
+            async with asyncio.timeout(self._cluster.deadline_seconds):
                 values = await self._values(review)
         except TimeoutError:
             return _as_it_is(review.subject, "api-slow", "pod and claims took too long to read")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.pods import read_claims
-from webhook.cluster import UnknownError
+from webhook.claims import UnknownError
 from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import PODS, BadReviewError, write_allowed, write_denied
 from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
@@ -17,7 +17,8 @@ from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.cluster import ClaimsFound, ClusterView
+    from webhook.claims import ClaimsFound
+    from webhook.cluster import ClusterView
     from webhook.policy import WebhookPolicy
     from webhook.review import Review
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent.fence import PodContext
 from agent.model.pod import Cap, Controller, PodLimit, PodOnNode, pods_on_node
-from agent.pod_view import PodContext, read_pod_on_node
+from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.annotations import Headroom
 from gpufence.cards import Card

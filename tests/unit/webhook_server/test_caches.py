@@ -18,7 +18,8 @@ from webhook.caches import (
     keep_profile,
     profile_of,
 )
-from webhook.cluster import UnknownError, WithoutCluster
+from webhook.claims import UnknownError
+from webhook.cluster import WithoutCluster
 
 
 def node(name: str, memory_mib: int = 15360, **metadata: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agent.cluster.filter import filter_namespace, filter_node, filter_pod, filter_policy
-from agent.pod_view import PodContext, read_pod_on_node
+from agent.fence import PodContext
+from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode

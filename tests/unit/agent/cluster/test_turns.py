@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from agent.cluster.acts import MOST_READING, Acts, Clients
 from agent.cluster.settings import ClusterSettings
+from agent.fence import NO_CLAIMS, PodContext
 from agent.model.decision import Action, ActResult, Answer, Outcome, Verdict
-from agent.pod_view import PodContext
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from kube import ClientSettings, connect, core
@@ -28,7 +28,9 @@ def act(acts: Acts, server: ApiServer, name: str) -> ActResult:
 
 
 def evict_all(server: ApiServer, settings: ClusterSettings) -> list[ActResult]:
-    acts = Acts(settings, lambda *_: PodContext({}, {}, Mode.EVICT, (), Units()))
+    acts = Acts(
+        settings, lambda *_: PodContext({}, {}, Mode.EVICT, (), Units()), lambda _: NO_CLAIMS
+    )
     with ThreadPoolExecutor(len(NAMES)) as threads:
         return list(threads.map(lambda name: act(acts, server, name), NAMES))
 

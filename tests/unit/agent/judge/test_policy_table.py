@@ -56,9 +56,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from agent.cluster.acts import read_refusal
+from agent.fence import PodContext
 from agent.model.decision import Answer, Outcome
 from agent.model.pod import PodOnNode
-from agent.pod_view import PodContext, read_pod_on_node
+from agent.pod_view import read_pod_on_node
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode

@@ -1,0 +1,80 @@
+"""
+What the API server says of the resource claims of one pod, while its creator or scheduler waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from gpufence import names
+from gpufence.devices import MOST_CLAIMS
+from gpufence.errors import GpufenceError
+from gpufence.slices import cards_of
+from kube import group
+from kube.kinds import objects_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpufence.cards import Card
+    from gpufence.pods import PodClaim
+    from gpufence.shape import Object
+    from kube import JsonObject
+
+ClaimsFound: TypeAlias = "Mapping[str, Object | str]"
+"""
+Each claim by the pod's own name for it, or why nobody can say what it gives.
+"""
+_resource = partial(group, names.RESOURCE_GROUP)
+
+
+class UnknownError(GpufenceError):
+    """
+    Raised when the cluster cannot be asked, does not answer in time, or says no.
+
+    `reason` is a word for the metrics.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Asking(Protocol):
+    """
+    Asks the API server within a deadline. Raises UnknownError.
+    """
+
+    async def __call__(
+        self, where: Callable[..., str], *segments: str, **query: str
+    ) -> JsonObject: ...
+
+
+async def ask_claims(ask: Asking, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
+    """
+    Ask for all claims at the same time, or for the templates of those that are not made yet.
+    """
+    asked = claims[:MOST_CLAIMS]
+    answers = await asyncio.gather(*[_ask_claim(ask, namespace, ref) for ref in asked])
+    return {ref.name: answer for ref, answer in zip(asked, answers, strict=True)}
+
+
+async def ask_devices(ask: Asking, node: str) -> Mapping[str, Card]:
+    """
+    Ask for the cards that a node's DRA driver publishes; without an answer there are none.
+    """
+    try:
+        listed = await ask(_resource, "resourceslices", fieldSelector=f"spec.nodeName={node}")
+    except UnknownError:
+        return {}
+    return cards_of(objects_of(listed, "items"))
+
+
+async def _ask_claim(ask: Asking, namespace: str, ref: PodClaim) -> Object | str:
+    kind = "resourceclaims" if ref.claim else "resourceclaimtemplates"
+    try:
+        return await ask(_resource, "namespaces", namespace, kind, ref.claim or ref.template)
+    except UnknownError as error:
+        return "does not exist" if error.reason == "not-found" else f"cannot be read: {error}"

@@ -94,7 +94,7 @@ def test_pods_of_one_claim_may_hold_it_together(site: NodeSite, full_namespace: 
     ref = claims.by_name("gpu", "both")
     with site.agent() as agent:
         create(ground, "large", "hold 6Gi", ref)
-        create(ground, "small", "hold 1Gi; sleep 6; hold 4Gi", ref)
+        create(ground, "small", "hold 1Gi; wait 8s; hold 4Gi", ref)
         ground.wait_for_log("large", "script done")
         wait_until(lambda: "small" in {owner.name for owner in agent.snapshot().owners})
         together = not is_gone(ground, "large")

@@ -1,0 +1,262 @@
+"""
+Devices that come by resource claims (DRA).
+"""
+
+from typing import Any
+
+from gpufence.annotations import NamespaceOptions, read_pod_options
+from gpufence.candidates import CandidateCard, usable_cards
+from gpufence.cards import Card
+from gpufence.devices import Device, Reading, on_card, with_devices
+from gpufence.dialects import Declared, Undeclared, Units, Unreadable, read_declaration
+from gpufence.dialects.spec import UNKNOWN_AMOUNT, WHOLE_CARD, Amount
+from gpufence.limits import Limits, read_limits
+from gpufence.nodes import GpuNode
+from gpufence.pods import Pod, read_pod
+from gpufence.quantity import GIB
+from tests.support import claims
+from tests.support.builders import T4_BYTES, container, gpushare, pod, sidecar
+
+CARDS = {"n/gpu-0": Card("GPU-0", 0, "T4", T4_BYTES), "n/gpu-1": Card("GPU-1", 1, "T4", T4_BYTES)}
+HERE = CandidateCard(Units(), T4_BYTES)
+
+
+def claiming(*devices: Device, containers: tuple[dict[str, Any], ...] = (), **more: Any) -> Pod:
+    """
+    Read a pod whose containers, by default one, use claim `gpu`, which gives these devices.
+    """
+    used = containers or (claims.claiming(container(), gpu=""),)
+    refs = [claims.by_name("gpu", "c")]
+    raw = pod(*used, resourceClaims=refs, **more)
+    return read_pod(raw)._replace(devices=devices, doubt="")
+
+
+def device(gib: int, name: str = "n/gpu-0", request: str = "gpu", **fields: Any) -> Device:
+    return Device("gpu", request, Amount(gib * GIB), name, CARDS.get(name), **fields)
+
+
+def declared(pod: Pod) -> Declared:
+    found = read_declaration(pod, Units())
+    assert isinstance(found, Declared)
+    return found
+
+
+def limits(pod: Pod) -> Limits:
+    options = read_pod_options(pod.annotations, frozenset(item.name for item in pod.containers))
+    found = read_limits(pod, options, NamespaceOptions(), HERE)
+    assert isinstance(found, Limits)
+    return found
+
+
+def parts(pod: Pod) -> dict[str, int | None]:
+    return {part.container: part.limit_bytes for part in limits(pod).parts}
+
+
+def test_what_a_claim_has_consumed_is_the_limit() -> None:
+    """
+    It is enforced, since the scheduler counts it.
+    """
+    found = limits(claiming(device(3)))
+
+    assert ("dra", 3 * GIB, True) == (found.dialect, found.limit_bytes, found.enforced)
+    assert "consumed by its claims" == found.basis
+
+
+def test_before_the_allocation_the_request_is_the_limit() -> None:
+    """
+    And says that it will be rounded up.
+    """
+    found = limits(claiming(device(3, name=""), device(2, name="")))
+
+    assert (2 * GIB, "asked for by its claims, rounded up later") == (
+        found.limit_bytes,
+        found.basis,
+    )
+
+
+def test_two_requests_on_one_card_add_up() -> None:
+    """
+    On two cards the smaller one is what there is on each.
+    """
+    together = limits(claiming(device(3), device(2, request="more")))
+    apart = limits(claiming(device(3), device(2, name="n/gpu-1", request="more")))
+
+    assert (5 * GIB, 1) == (together.limit_bytes, together.parts[0].cards)
+    assert (2 * GIB, 2) == (apart.limit_bytes, apart.parts[0].cards)
+
+
+def test_a_container_has_the_requests_that_it_names() -> None:
+    """
+    One that names none has all of them.
+    """
+    used = (
+        claims.claiming(container("one"), gpu="a"),
+        claims.claiming(container("two"), gpu="b"),
+        container("none"),
+    )
+    found = claiming(device(3, request="a"), device(2, request="b"), containers=used)
+
+    assert {"one": 3 * GIB, "two": 2 * GIB} == parts(found)
+    assert 5 * GIB == limits(found).limit_bytes
+
+
+def test_containers_of_one_claim_share_it() -> None:
+    """
+    Those that run together never have more than all of it.
+    """
+    used = tuple(claims.claiming(container(name), gpu="") for name in ("one", "two"))
+    found = claiming(device(4), containers=used)
+
+    assert {"one": 2 * GIB, "two": 2 * GIB} == parts(found)
+    assert 4 * GIB == limits(found).limit_bytes
+
+
+def test_an_init_container_has_what_sidecars_leave() -> None:
+    """
+    It runs before the pod's life, beside the sidecars that were started.
+    """
+    init = [claims.claiming(sidecar("side"), gpu=""), claims.claiming(container("warm"), gpu="")]
+    found = claiming(device(6), init=init)
+
+    assert {"side": 3 * GIB, "warm": 3 * GIB, "main": 3 * GIB} == parts(found)
+
+
+def test_a_sidecar_alone_has_all_of_it() -> None:
+    """
+    Without an init container there is nobody else to leave it to.
+    """
+    init = [claims.claiming(sidecar("side"), gpu="")]
+
+    assert {"side": 6 * GIB} == parts(claiming(device(6), containers=(container(),), init=init))
+
+
+def test_a_whole_device_is_the_card() -> None:
+    """
+    Nobody shares it, so that there is nothing to fence.
+    """
+    found = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-0")))
+
+    assert (T4_BYTES, False, "whole devices") == (found.limit_bytes, found.enforced, found.basis)
+
+
+def test_a_whole_device_beside_a_shared_one() -> None:
+    """
+    The shared one is what there is on each, and on the same card the whole one is.
+    """
+    apart = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-1"), device(2)))
+    together = limits(claiming(Device("gpu", "gpu", WHOLE_CARD, "n/gpu-0"), device(2)))
+
+    assert (2 * GIB, True) == (apart.limit_bytes, apart.enforced)
+    assert (T4_BYTES, False) == (together.limit_bytes, together.enforced)
+
+
+def test_an_amount_that_nobody_says_is_unknown() -> None:
+    """
+    Even beside one that somebody says: the limit would be a guess.
+    """
+    unknown = Device("gpu", "gpu", UNKNOWN_AMOUNT)
+
+    assert limits(claiming(unknown)).limit_bytes is None
+    assert limits(claiming(unknown, device(2))).limit_bytes is None
+    assert (
+        limits(claiming(Device("gpu", "a", UNKNOWN_AMOUNT, "n"), device(2, "n")))
+        .parts[0]
+        .limit_bytes
+        is None
+    )
+
+
+def test_the_pods_own_annotation_tightens_it() -> None:
+    """
+    It never loosens it.
+    """
+    lower, higher = (
+        claiming(device(4), annotations={"gpufence.io/memory": amount}) for amount in ("1Gi", "9Gi")
+    )
+
+    assert (GIB, {"main": GIB}) == (limits(lower).limit_bytes, parts(lower))
+    assert (4 * GIB, {"main": 4 * GIB}) == (limits(higher).limit_bytes, parts(higher))
+
+
+def test_a_claim_that_no_container_uses_declares_nothing() -> None:
+    """
+    Nobody can reach its devices.
+    """
+    assert isinstance(
+        read_declaration(claiming(device(2), containers=(container(),)), Units()), Undeclared
+    )
+
+
+def test_a_claim_that_cannot_be_read_declares_nothing_and_says_why() -> None:
+    """
+    Its doubt is the reason, and without one there is no GPU in it.
+    """
+    item = claiming()
+    doubtful = item._replace(doubt="resource claim c does not exist")
+
+    assert Undeclared("resource claim c does not exist") == read_declaration(doubtful, Units())
+    assert Undeclared("its resource claims ask for no GPU that gpufence knows") == (
+        read_declaration(item, Units())
+    )
+
+
+def test_two_systems_in_one_pod_are_unreadable() -> None:
+    """
+    A claim beside gpushare's resource: each keeps its own bookkeeping.
+    """
+    used = (claims.claiming(gpushare(), gpu=""),)
+
+    assert isinstance(read_declaration(claiming(device(2), containers=used), Units()), Unreadable)
+
+
+def test_a_resource_that_the_scheduler_serves_by_a_claim_is_the_claims() -> None:
+    """
+    What was consumed counts, and not the card that the resource seems to be.
+    """
+    raw = pod(container(**{"nvidia.com/gpu": "1"}))
+    mapping = {"containerName": "main", "requestName": "r", "resourceName": "nvidia.com/gpu"}
+    raw["status"] = {
+        "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping]}
+    }
+    owned = claims.claim("x")
+    owned["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": "uid-1"}]
+    item = claims.allocated(owned, claims.result(memory="1Gi", name="r"))
+    read = with_devices(read_pod(raw), {"extended resources": item}, Reading("uid-1", bound=True))
+
+    assert ("dra", GIB) == (limits(read).dialect, limits(read).limit_bytes)
+
+
+def test_several_pods_of_one_claim_are_named() -> None:
+    """
+    People see why the limit is less than their claim.
+    """
+    assert "its part of a claim that 2 pods use" == declared(claiming(device(2, sharers=2))).basis
+
+
+def test_the_cards_of_claims_are_those_that_a_pod_gets() -> None:
+    """
+    As the node's agent states them, else as the driver publishes them.
+    """
+    stated = Card("GPU-0", 0, "Tesla T4", T4_BYTES - 1)
+    other = Card("GPU-7", 7, "Tesla T4", T4_BYTES)
+    node = GpuNode("n", {}, frozenset(), (other, stated), Units())
+
+    assert (stated,) == usable_cards(claiming(device(2)), node)
+    assert (CARDS["n/gpu-1"],) == usable_cards(claiming(device(2, "n/gpu-1")), node)
+
+
+def test_the_limit_on_each_card_is_what_is_consumed_there() -> None:
+    """
+    An agent asks card by card.
+    """
+    used = (
+        claims.claiming(container("one"), gpu="a"),
+        claims.claiming(container("two"), gpu="b"),
+    )
+    found = claiming(
+        device(4, request="a"), device(2, name="n/gpu-1", request="b"), containers=used
+    )
+
+    assert [4 * GIB, 2 * GIB] == [
+        limits(on_card(found, uuid)).limit_bytes for uuid in ("GPU-0", "GPU-1")
+    ]

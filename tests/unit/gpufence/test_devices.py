@@ -1,0 +1,310 @@
+"""
+What resource claims give a pod, and what nobody can say.
+"""
+
+from typing import Any
+
+import pytest
+
+from gpufence.cards import Card
+from gpufence.devices import (
+    MOST_CLAIMS,
+    Device,
+    Reading,
+    on_card,
+    with_devices,
+    with_parts,
+)
+from gpufence.dialects.spec import UNKNOWN_AMOUNT, WHOLE_CARD, Amount
+from gpufence.pods import EXTENDED, Pod, read_pod
+from gpufence.quantity import GIB, MIB
+from tests.support import claims
+from tests.support.builders import container, pod
+
+FIRST, SECOND = "gpu.nvidia.com/node-1/gpu-0", "gpu.nvidia.com/node-1/gpu-1"
+CARDS = {
+    FIRST: Card("GPU-0", 0, "T4", 15 * GIB, (7, 5)),
+    SECOND: Card("GPU-1", 1, "T4", 15 * GIB, (7, 5)),
+}
+CREATED = Reading()
+BOUND = Reading("uid-1", bound=True, cards=CARDS)
+
+
+def claiming(**ref: str) -> Pod:
+    """
+    Read a pod with one claim, by default a ResourceClaim of its own name.
+    """
+    item = {"name": "gpu", **(ref or {"resourceClaimName": "c"})}
+    return read_pod(pod(claims.claiming(container(), gpu=""), resourceClaims=[item]))
+
+
+def of_template(made: str = "") -> Pod:
+    raw = pod(
+        claims.claiming(container(), gpu=""),
+        resourceClaims=[claims.by_template("gpu", "t")],
+    )
+    if made:
+        statuses = [{"name": "gpu", "resourceClaimName": made}]
+        raw["status"] = {"resourceClaimStatuses": statuses}
+    return read_pod(raw)
+
+
+def owned(item: dict[str, Any], uid: str) -> dict[str, Any]:
+    owners = [{"kind": "Pod", "name": "p", "uid": uid}]
+    return {**item, "metadata": {**item["metadata"], "ownerReferences": owners}}
+
+
+def read(item: Any, reading: Reading = CREATED, of: Pod | None = None) -> Pod:
+    return with_devices(of or claiming(), {"gpu": item}, reading)
+
+
+def amounts(read_pod: Pod) -> list[Amount]:
+    assert "" == read_pod.doubt
+    return [device.amount for device in read_pod.devices]
+
+
+def test_a_pod_without_claims_stays_as_it_is() -> None:
+    """
+    Nothing is read where nothing is asked for.
+    """
+    plain = read_pod(pod(container()))
+
+    assert plain is with_devices(plain, {}, CREATED)
+
+
+def test_a_request_counts_until_the_claim_is_allocated() -> None:
+    """
+    What is asked for is a lower bound of what will be consumed.
+    """
+    assert [Amount(3000 * MIB)] == amounts(read(claims.claim("c", claims.request("3000Mi"))))
+    assert [Amount(2 * GIB)] == amounts(
+        read(claims.template("t", claims.request("2Gi")), of=of_template())
+    )
+
+
+def test_what_was_consumed_counts_from_then_on() -> None:
+    """
+    The allocation says how much of which card it is.
+    """
+    item = claims.allocated(
+        claims.claim("c", claims.request("3000Mi")), claims.result(memory="3Gi")
+    )
+    (device,) = read(item, BOUND).devices
+
+    assert Device("gpu", "gpu", Amount(3 * GIB), FIRST, CARDS[FIRST], "uid-c") == device
+
+
+@pytest.mark.parametrize(
+    ("request_of", "expected"),
+    [
+        (claims.request(), [UNKNOWN_AMOUNT]),
+        (claims.request("1Gi", count=2), [Amount(GIB)] * 2),
+        (claims.request(adminAccess=True), []),
+        ({"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}}, []),
+        (
+            {
+                "name": "gpu",
+                "firstAvailable": [
+                    {"name": "much", **claims.request("8Gi")["exactly"]},
+                    {"name": "less", **claims.request("4Gi")["exactly"]},
+                ],
+            },
+            [Amount(4 * GIB)],
+        ),
+        (
+            {
+                "name": "gpu",
+                "firstAvailable": [
+                    {"name": "much", **claims.request("8Gi")["exactly"]},
+                    {"name": "any", **claims.request()["exactly"]},
+                ],
+            },
+            [UNKNOWN_AMOUNT],
+        ),
+        (
+            {
+                "name": "gpu",
+                "firstAvailable": [
+                    {"name": "much", **claims.request("8Gi")["exactly"]},
+                    {"name": "other", "deviceClassName": "fpga.example.com"},
+                ],
+            },
+            [UNKNOWN_AMOUNT],
+        ),
+        ({"name": "odd"}, []),
+    ],
+)
+def test_every_form_of_a_request(request_of: dict[str, Any], expected: list[Amount]) -> None:
+    """
+    Of alternatives the least counts, and nothing where one of them says no amount.
+    """
+    assert expected == amounts(read(claims.claim("c", request_of)))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (claims.result(), [WHOLE_CARD]),
+        (claims.result(shareID="s"), [UNKNOWN_AMOUNT]),
+        (claims.result(memory="2Gi", adminAccess=True), []),
+        (claims.result(memory="2Gi") | {"driver": "nic.example.com"}, []),
+    ],
+)
+def test_every_form_of_a_result(given: dict[str, Any], expected: list[Amount]) -> None:
+    """
+    A device that is not shared is the limit itself; of one that is shared uncounted nobody knows.
+    """
+    assert expected == amounts(read(claims.allocated(claims.claim("c"), given), BOUND))
+
+
+def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
+    """
+    A result of `name/alternative` is what the container calls `name`.
+    """
+    item = claims.allocated(claims.claim("c"), claims.result(memory="2Gi", name="gpu/less"))
+
+    assert ["gpu"] == [device.request for device in read(item, BOUND).devices]
+
+
+@pytest.mark.parametrize(
+    ("item", "reading", "of", "doubt"),
+    [
+        ("does not exist", CREATED, None, "resource claim c does not exist"),
+        ("does not exist", CREATED, of_template(), "resource claim template t does not exist"),
+        (claims.template("t"), BOUND, of_template(), "template t has not become a claim yet"),
+        (claims.claim("c"), BOUND, None, "resource claim c is not allocated"),
+        (
+            {"metadata": {"deletionTimestamp": "2026-11-19T00:00:00Z"}},
+            CREATED,
+            None,
+            "resource claim c is being deleted",
+        ),
+        (
+            claims.allocated(claims.claim("c"), claims.result(), users=("uid-2",)),
+            BOUND,
+            None,
+            "resource claim c is not reserved for this pod",
+        ),
+        (owned(claims.claim("c"), "uid-2"), BOUND, None, "resource claim c belongs to another pod"),
+        (claims.claim("made"), BOUND, of_template("made"), "claim made belongs to another pod"),
+        (
+            claims.allocated(claims.claim("c"), claims.result(memory="9999Ti")),
+            BOUND,
+            None,
+            "is more than any card holds",
+        ),
+        (
+            claims.allocated(claims.claim("c"), claims.result(memory="much")),
+            BOUND,
+            None,
+            "consumedCapacity.memory",
+        ),
+        ([], CREATED, None, "has not been read"),
+    ],
+)
+def test_what_cannot_be_known_is_a_doubt(
+    item: Any, reading: Reading, of: Pod | None, doubt: str
+) -> None:
+    """
+    A word for people, and no device.
+    """
+    found = {} if item == [] else {"gpu": item}
+    said = with_devices(of or claiming(), found, reading)
+
+    assert doubt in said.doubt
+    assert () == said.devices
+
+
+def test_a_claim_without_a_name_is_named_as_the_pod_does() -> None:
+    """
+    A pod that says neither claim nor template is told by its own word.
+    """
+    nameless = claiming(resourceClaimName="")
+
+    assert (
+        "claim gpu cannot be found"
+        == with_devices(nameless, {"gpu": "cannot be found"}, CREATED).doubt
+    )
+
+
+def test_too_many_claims_are_not_read() -> None:
+    """
+    Each costs a question while somebody waits.
+    """
+    refs = [claims.by_name(f"c{number}", "c") for number in range(MOST_CLAIMS + 1)]
+    said = with_devices(read_pod(pod(container(), resourceClaims=refs)), {}, CREATED)
+
+    assert f"it has more than {MOST_CLAIMS} resource claims" == said.doubt
+
+
+def test_a_claim_of_its_template_is_the_pods_alone() -> None:
+    """
+    Nobody shares it, whatever else stands in it.
+    """
+    item = claims.allocated(owned(claims.claim("made"), "uid-1"), claims.result(memory="2Gi"))
+    (device,) = read(item, BOUND, of_template("made")).devices
+
+    assert ("", 1) == (device.group, device.sharers)
+
+
+@pytest.mark.parametrize(
+    ("reading", "expected"), [(BOUND, 4 * GIB), (Reading("uid-3", cards=CARDS), 8 * GIB // 3)]
+)
+def test_frameworks_are_told_an_equal_part_of_what_several_pods_use(
+    reading: Reading, expected: int
+) -> None:
+    """
+    A pod that comes to a claim that others use counts itself.
+    """
+    item = claims.allocated(
+        claims.claim("c"), claims.result(memory="8Gi"), users=("uid-1", "uid-2")
+    )
+    said = with_parts(claiming(), {"gpu": item}, reading)
+
+    assert [Amount(expected)] == amounts(said)
+
+
+def test_whole_and_unknown_devices_are_not_split() -> None:
+    """
+    What is no amount has no part.
+    """
+    item = claims.allocated(
+        claims.claim("c"),
+        claims.result(),
+        claims.result("gpu-1", shareID="s"),
+        users=("uid-1", "uid-2"),
+    )
+
+    assert [WHOLE_CARD, UNKNOWN_AMOUNT] == amounts(with_parts(claiming(), {"gpu": item}, BOUND))
+
+
+def test_what_is_on_one_card_is_left() -> None:
+    """
+    On a card of which nothing is known to be the pod's all of it counts.
+    """
+    item = claims.allocated(
+        claims.claim("c"), claims.result(memory="2Gi"), claims.result("gpu-1", memory="3Gi")
+    )
+    said = read(item, BOUND)
+
+    assert [Amount(3 * GIB)] == amounts(on_card(said, "GPU-1"))
+    assert said is on_card(said, "GPU-9")
+
+
+def test_the_schedulers_own_claim_serves_extended_resources() -> None:
+    """
+    What a container asks for as a resource is a request of the claim that the scheduler made.
+    """
+    raw = pod(container(**{"nvidia.com/gpu": "1"}))
+    mapping = {"containerName": "main", "requestName": "r", "resourceName": "nvidia.com/gpu"}
+    raw["status"] = {
+        "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping]}
+    }
+    item = claims.allocated(
+        owned(claims.claim("x"), "uid-1"), claims.result(memory="1Gi", name="r")
+    )
+    said = with_devices(read_pod(raw), {EXTENDED: item}, BOUND)
+
+    assert [Amount(GIB)] == amounts(said)
+    assert frozenset({"nvidia.com/gpu"}) == said.served
+    assert [(EXTENDED, "r")] == [tuple(use) for use in said.containers[0].claims]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
+from gpufence.devices import Reading, with_devices
 from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.held import held_limits
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 STATUS_PORT: Final = 8080
 
 _NOTHING: Mapping[str, str] = {}
+_NO_CLAIMS: Mapping[str, Object | str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +119,30 @@ class SeenPod:
         return any(item.done is Done.PLANNED for one in containers for item in one.settings)
 
 
-def see_pod(raw: Object, node: GpuNode | None, namespace: Mapping[str, str] = _NOTHING) -> SeenPod:
+def see_pod(
+    raw: Object,
+    node: GpuNode | None,
+    namespace: Mapping[str, str] = _NOTHING,
+    claims: Mapping[str, Object | str] = _NO_CLAIMS,
+) -> SeenPod:
     """
-    Read a pod; `namespace` are its namespace's annotations, which count where no plan quotes them.
+    Read a pod; `namespace` are its namespace's annotations, which count where no plan quotes them,
+    and `claims` its resource claims, by its own names, where somebody has read them.
 
     Raises:
         InvalidError: it is no pod at all.
     """
     metadata = as_object(raw.get("metadata"), "metadata")
     status = as_object(raw.get("status"), "status")
+    uid = as_text(metadata.get("uid"), "metadata.uid")
     pod = read_pod(raw)
+    if claims:
+        pod = with_devices(pod, claims, Reading(uid, bound=bool(pod.node_name)))
     recorded = read_recorded(pod.annotations)
+    claiming = bool(pod.claims) and recorded.plan is not None
     quoted = namespace if recorded.plan is None else recorded.plan.namespace
     return SeenPod(
-        uid=as_text(metadata.get("uid"), "metadata.uid"),
+        uid=uid,
         namespace=as_text(metadata.get("namespace"), "metadata.namespace"),
         name=as_text(metadata.get("name"), "metadata.name"),
         node=pod.node_name,
@@ -140,7 +152,7 @@ def see_pod(raw: Object, node: GpuNode | None, namespace: Mapping[str, str] = _N
         injected=pod.annotations.get(names.INJECTED, ""),
         recorded=recorded,
         declaration=declaration_of(pod, node, quoted),
-        uses_gpu=bool(wanted_resources(pod)) or _names_gpu(pod.annotations),
+        uses_gpu=bool(wanted_resources(pod)) or claiming or _names_gpu(pod.annotations),
         pod=pod,
     )
 

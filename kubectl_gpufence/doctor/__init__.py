@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpufence.findings import Finding, Level
 from kubectl_gpufence.doctor.checks_agents import check_agents, check_namespaces
+from kubectl_gpufence.doctor.checks_claims import check_claims
 from kubectl_gpufence.doctor.checks_scaling import check_scaling
 from kubectl_gpufence.doctor.checks_webhook import check_rights, check_server, check_webhook
 from kubectl_gpufence.doctor.read import read_installation
@@ -56,6 +57,7 @@ def examine(installation: Installation) -> list[Finding]:
         *check_webhook(installation),
         *check_agents(installation),
         *check_namespaces(installation),
+        *check_claims(installation),
         *check_scaling(installation),
     ]
 

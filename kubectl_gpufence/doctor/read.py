@@ -15,6 +15,7 @@ from gpufence.mode import MODES
 from gpufence.shape import Object, as_object, as_text, objects
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
 from kubectl_gpufence.ask import WEBHOOK_LABEL
+from kubectl_gpufence.doctor.checks_claims import read_published
 from kubectl_gpufence.doctor.installation import (
     POLICIES,
     Installation,
@@ -42,6 +43,11 @@ RIGHTS: Mapping[str, dict[str, str]] = {
     "list pods in all namespaces": {"verb": "list", "resource": "pods"},
     "list nodes": {"verb": "list", "resource": "nodes"},
     "list namespaces": {"verb": "list", "resource": "namespaces"},
+    "list resourceslices": {
+        "verb": "list",
+        "group": names.RESOURCE_GROUP.partition("/")[0],
+        "resource": "resourceslices",
+    },
     "list events in all namespaces": {"verb": "list", "resource": "events"},
     _PROXY: {
         "verb": "get",
@@ -94,6 +100,10 @@ def read_installation(reader: ClusterReader) -> Installation:
         namespaces=namespaces,
         pods=pods,
         scalers=read_scalers(reader, fenced),
+        published=_asked(
+            lambda: reader.listed(group(names.RESOURCE_GROUP, "resourceslices"), read_published),
+            "the cards that nodes publish for claims",
+        ),
     )
 
 

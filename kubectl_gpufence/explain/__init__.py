@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpufence.names import MODE
-from kube import ForbiddenError, NotFoundError, core
+from gpufence.devices import MOST_CLAIMS
+from gpufence.names import MODE, RESOURCE_GROUP
+from gpufence.pods import read_claims
+from kube import ForbiddenError, KubeError, NotFoundError, core, group
 from kubectl_gpufence.ask import NO_AGENTS, MissingError
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import PodStory, read_events
@@ -16,6 +18,8 @@ from kubectl_gpufence.pods import annotations_of, labels_of, node_of, see_pod
 if TYPE_CHECKING:
     import argparse
 
+    from gpufence.pods import PodClaim
+    from gpufence.shape import Object
     from kube import JsonObject
     from kubectl_gpufence.ask import ClusterReader
     from kubectl_gpufence.explain.story import AgentEvent
@@ -45,7 +49,8 @@ def _read(namespace: str, name: str, reader: ClusterReader) -> PodStory:
     around = _namespace(reader, namespace)
     node = reader.node(node_of(raw)) if node_of(raw) else None
     options = {} if around is None else annotations_of(around)
-    pod = see_pod(raw, None if node is None else node.gpu, options)
+    claims = _claims(reader, namespace, raw)
+    pod = see_pod(raw, None if node is None else node.gpu, options, claims)
     agent_pods, hidden = reader.agent_pods()
     return PodStory(
         pod=pod,
@@ -61,6 +66,26 @@ def _namespace(reader: ClusterReader, name: str) -> JsonObject | None:
         return reader.client.get(core("namespaces", name))
     except (ForbiddenError, NotFoundError):
         return None
+
+
+def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str, Object | str]:
+    """
+    Read the pod's resource claims, or the templates they will be made of, or why that fails.
+    """
+
+    def read(ref: PodClaim) -> Object | str:
+        kind, name = "resourceclaims", ref.claim
+        if not name:
+            kind, name = "resourceclaimtemplates", ref.template
+        try:
+            return reader.client.get(group(RESOURCE_GROUP, "namespaces", namespace, kind, name))
+        except NotFoundError:
+            return "does not exist"
+        except (KubeError, ValueError) as error:
+            return f"cannot be read: {error}"
+
+    refs = read_claims(raw)[:MOST_CLAIMS]
+    return {ref.name: claim for ref, claim in zip(refs, map(read, refs), strict=True)}
 
 
 def _events(reader: ClusterReader, pod: SeenPod) -> tuple[AgentEvent, ...]:

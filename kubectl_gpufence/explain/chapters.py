@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.devices import called
 from gpufence.dialects import ANNOTATION_KEYS
 from gpufence.errors import shown
-from gpufence.text import duration, printable
+from gpufence.text import duration, listed, printable
 from kubectl_gpufence.explain.advice import to_do, what_will_be
 from kubectl_gpufence.explain.injected import injected
 from kubectl_gpufence.scene import card_of, is_stale
@@ -31,6 +32,8 @@ from kubectl_gpufence.verdicts import activity_sentence, verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpufence.devices import Device
+    from gpufence.pods import Pod
     from gpufence.snapshot import PodRow, Snapshot, UseRow
     from kubectl_gpufence.explain.story import PodStory
     from kubectl_gpufence.table import Display
@@ -78,6 +81,7 @@ def _declared(story: PodStory) -> Iterator[str]:
         requests = [f"{value} {key}" for key, value in sorted(container.gpu.items())]
         if requests:
             yield f"{container.kind} {container.name} asks for {', '.join(requests)}"
+    yield from _claims(story.pod.pod)
     for key, value in sorted(story.pod.annotations.items()):
         ours = key in names.USER_KEYS or key.startswith(names.MEMORY_OF_CONTAINER)
         if ours or key in ANNOTATION_KEYS:
@@ -86,6 +90,29 @@ def _declared(story: PodStory) -> Iterator[str]:
     for key, value in sorted(({} if plan is None else plan.namespace).items()):
         yield f"its namespace said, when the pod was created, {key}: {shown(value)}"
     yield from _limits(story)
+
+
+def _claims(pod: Pod) -> Iterator[str]:
+    """
+    Write what each resource claim gives, or why nobody knows.
+    """
+    for ref in pod.claims:
+        users = [item.name for item in pod.containers if ref.name in {c.claim for c in item.claims}]
+        used = f", used by {listed(users)}" if users else ", which no container uses"
+        yield f"{called(ref)}{used}"
+        for device in pod.devices:
+            if device.claim == ref.name:
+                yield f"  request {device.request}: {_amount(device)}"
+    if pod.claims and pod.doubt:
+        yield f"of its claims nobody knows what they give: {pod.doubt}"
+
+
+def _amount(device: Device) -> str:
+    amount, where = device.amount, device.name or "a device that is not chosen yet"
+    if not amount.known:
+        return f"an amount that nobody says, of {where}"
+    share = f", together with {device.sharers - 1} other pods" if device.sharers > 1 else ""
+    return f"{'all' if amount.share else readable(amount.bytes)} of {where}{share}"
 
 
 def _limits(story: PodStory) -> Iterator[str]:

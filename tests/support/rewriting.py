@@ -59,6 +59,17 @@ def rewritten(
     return applied(pod, said), said
 
 
+def rewritten_with_claims(
+    pod: dict[str, Any], claims: Mapping[str, Any], mode: Mode = Mode.CAP
+) -> dict[str, Any]:
+    """
+    Return a pod with resource claims as the API server would have it.
+    """
+    said = rewrite(copy.deepcopy(pod), mode, {}, Fleet(()), POLICY, claims=claims)
+    assert isinstance(said, Rewrite), said
+    return applied(pod, said)
+
+
 def applied(pod: dict[str, Any], said: Rewrite) -> dict[str, Any]:
     patch = json.loads(json.dumps(said.operations))
     result: dict[str, Any] = jsonpatch.apply_patch(copy.deepcopy(pod), patch)

@@ -1,0 +1,184 @@
+"""
+Pods whose cards come by resource claims, as their node's agent sees them.
+"""
+
+from typing import Any
+
+import pytest
+
+from agent.cluster.filter import filter_pod
+from agent.fence import ClaimsOfPod, PodContext
+from agent.judge.standing import account_of
+from agent.model.pod import PodLimit, PodOnNode, pods_on_node
+from agent.model.policy import EvictionPolicy
+from agent.pod_view import read_pod_on_node
+from gpufence import names
+from gpufence.dialects import Units
+from gpufence.mode import Mode
+from gpufence.quantity import GIB
+from tests.support import claims
+from tests.support.agent.builders import CARDS, card_sample, pod, process_of, uses
+from tests.support.builders import container
+from tests.support.builders import pod as raw_pod
+
+UUID = CARDS[0].uuid
+DEVICES = {f"gpu.nvidia.com/node-1/gpu-{card.index}": card for card in CARDS}
+GROUND = PodContext({names.MODE: "evict"}, {}, Mode.EVICT, CARDS, Units())
+
+
+def claiming(**spec: Any) -> dict[str, Any]:
+    refs = [claims.by_name("gpu", "c")]
+    raw = raw_pod(claims.claiming(container(), gpu=""), resourceClaims=refs, **spec)
+    raw["metadata"]["uid"] = "uid-1"
+    return raw
+
+
+def read(*results: dict[str, Any], users: tuple[str, ...] = ("uid-1",)) -> PodOnNode:
+    """
+    Read a pod whose one claim was given this.
+    """
+    item = claims.allocated(claims.claim("c"), *results, users=users)
+    return read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
+
+
+def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], list[int | None]]:
+    """
+    Return pods that use one claim and hold so much, and the limit of each at the moment.
+    """
+    fence = {UUID: PodLimit(limit, group="uid-c")}
+    found = [pod(f"p{place}", limits=fence) for place in range(len(held))]
+    lists = dict(enumerate(held, start=1))
+    people = [process_of(item, place) for place, item in enumerate(found, start=1)]
+    seen = uses([card_sample(0, lists)], people, found).cards[UUID].pods
+    return found, [seen[item.uid].limit_bytes for item in found]
+
+
+def test_the_limit_is_what_was_consumed_on_the_card() -> None:
+    """
+    On a card where it has nothing the pod is held to what it has at all.
+    """
+    found = read(claims.result(memory="3Gi"), claims.result("gpu-1", memory="2Gi"))
+
+    assert [3 * GIB, 2 * GIB] == [found.limit_on(card.uuid) for card in CARDS[:2]]
+    assert frozenset(card.uuid for card in CARDS[:2]) == found.assigned
+    assert found.enforced
+
+
+def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
+    """
+    Until they have been read, and where that fails, nobody is held to a guess.
+    """
+    unread = read_pod_on_node(claiming(), GROUND)
+    gone = read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": "does not exist"}))
+
+    assert ({}, "resource claim c does not exist") == (gone.limits, gone.undeclared)
+    assert "has not been read" in unread.undeclared
+
+
+def test_a_claim_that_only_this_pod_uses_is_its_own() -> None:
+    """
+    What nobody else has taken from it is the pod's limit as it is.
+    """
+    (found,) = pods_on_node([read(claims.result(memory="3Gi"))]).by_uid.values()
+
+    assert 0 == found.limits[UUID].share_bytes
+    assert 3 * GIB == found.promise_on(UUID)
+
+
+def test_two_requests_on_one_card_are_no_group() -> None:
+    """
+    Where the limit is a sum nobody can tell which of it the others hold.
+    """
+    found = read(claims.result(memory="3Gi"), claims.result(memory="2Gi", name="more"))
+
+    assert ("", 5 * GIB) == (found.limits[UUID].group, found.limit_on(UUID))
+
+
+@pytest.mark.parametrize(
+    ("held", "limits"),
+    [
+        ((6 * GIB, GIB), [7 * GIB, 4 * GIB]),
+        ((6 * GIB, 3 * GIB), [5 * GIB, 4 * GIB]),
+        ((2 * GIB, GIB, GIB), [6 * GIB, 5 * GIB, 5 * GIB]),
+    ],
+)
+def test_pods_of_one_claim_have_what_the_others_do_not_hold(
+    held: tuple[int, ...], limits: list[int]
+) -> None:
+    """
+    And an equal part at least, so that who takes more than that is over when all together are.
+    """
+    assert limits == sharing(*held)[1]
+
+
+def test_a_pod_beside_those_of_one_claim_keeps_its_limit() -> None:
+    """
+    Only those that share it are reckoned together.
+    """
+    fence = {UUID: PodLimit(8 * GIB, group="uid-c")}
+    shared = [pod("a", limits=fence), pod("b", limits=fence)]
+    other = pod("other", limit=2 * GIB)
+    people = [process_of(item, pid) for pid, item in enumerate((*shared, other), start=1)]
+    held = {1: 6 * GIB, 2: GIB, 3: GIB}
+    seen = uses([card_sample(0, held)], people, [*shared, other]).cards[UUID].pods
+
+    assert 2 * GIB == seen[other.uid].limit_bytes
+
+
+def test_the_sum_of_promises_is_the_claim() -> None:
+    """
+    Of eight GiB two pods are promised four each, and the card counts no more than eight.
+    """
+    fence = {UUID: PodLimit(8 * GIB, group="uid-c")}
+    found = [pod("a", limits=fence), pod("b", limits=fence)]
+    people = [process_of(item, pid) for pid, item in enumerate(found, start=1)]
+    sample = card_sample(0, {1: GIB, 2: GIB})
+    seen = uses([sample], people, found)
+    account = account_of(seen.cards[UUID], seen.pods, EvictionPolicy())
+
+    assert [4 * GIB] * 2 == [item.promise_on(UUID) for item in seen.pods.by_uid.values()]
+    assert 8 * GIB == account.committed_bytes
+
+
+def test_a_pod_that_has_ended_shares_nothing() -> None:
+    """
+    What it had of the claim is the others' again.
+    """
+    fence = {UUID: PodLimit(8 * GIB, group="uid-c"), "GPU-other": PodLimit(GIB)}
+    known = pods_on_node(
+        [
+            pod("a", limits=fence),
+            pod("b", limits=fence),
+            pod("gone", limits=fence, ended=True),
+        ]
+    ).by_uid
+
+    assert (4 * GIB, GIB) == (
+        known["uid-a"].promise_on(UUID),
+        known["uid-a"].promise_on("GPU-other"),
+    )
+
+
+def test_what_is_kept_of_a_pod_reads_the_same() -> None:
+    """
+    The names of its claims survive, those that were made for it and the scheduler's own among them.
+    """
+    raw = claiming()
+    mapping = {"containerName": "main", "requestName": "r", "resourceName": "example.com/gpu"}
+    raw["status"] = {
+        "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "made", "more": "x"}],
+        "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping]},
+    }
+    owned = claims.claim("x")
+    owned["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": "uid-1"}]
+    found = ClaimsOfPod(
+        {
+            "gpu": claims.allocated(claims.claim("c"), claims.result(memory="2Gi")),
+            "extended resources": claims.allocated(owned, claims.result(memory="1Gi", name="r")),
+        },
+        DEVICES,
+    )
+    kept = filter_pod(raw)[1]
+
+    assert read_pod_on_node(raw, GROUND, found) == read_pod_on_node(kept, GROUND, found)
+    assert 3 * GIB == read_pod_on_node(kept, GROUND, found).limit_on(UUID)

@@ -1,0 +1,148 @@
+"""
+What doctor and explain say of cards that come by resource claims.
+"""
+
+from typing import Any
+
+from gpufence.findings import Finding, Level
+from gpufence.quantity import GIB
+from kubectl_gpufence.doctor.checks_claims import PublishedCards, check_claims, read_published
+from kubectl_gpufence.doctor.installation import Installation, LabelledNamespace, MaybeHidden
+from kubectl_gpufence.explain.chapters import explanation
+from kubectl_gpufence.explain.story import PodStory
+from kubectl_gpufence.pods import SeenPod, see_pod
+from kubectl_gpufence.table import Display
+from tests.support import claims
+from tests.support.builders import container, pod
+from tests.support.plugin import agent
+from tests.support.rewriting import rewritten_with_claims
+
+SHARED = PublishedCards("node-1", 2, 2)
+
+
+def seen(item: Any, *, named: bool = True) -> SeenPod:
+    """
+    See a pod with one claim, as the webhook left it and the API server shows the claim.
+    """
+    ref = claims.by_name("gpu", "c") if named else claims.by_template("gpu", "t")
+    raw = pod(claims.claiming(container(), gpu=""), resourceClaims=[ref])
+    raw["metadata"]["uid"] = "uid-1"
+    made = rewritten_with_claims(raw, {"gpu": item})
+    return see_pod(made, None, {}, {"gpu": item})
+
+
+def story(item: Any, **more: Any) -> str:
+    return "\n".join(explanation(PodStory(seen(item, **more), mode="cap"), Display(200)))
+
+
+def findings(*published: PublishedCards, **more: Any) -> list[Finding]:
+    given: dict[str, Any] = {
+        "agents": MaybeHidden({"node-1": agent(None)}),
+        "published": MaybeHidden(list(published)),
+    }
+    return list(check_claims(Installation(0, **given | more)))
+
+
+def with_pods(*pods: SeenPod) -> dict[str, Any]:
+    return {
+        "namespaces": MaybeHidden([LabelledNamespace("team-a", "cap")]),
+        "pods": MaybeHidden(list(pods)),
+    }
+
+
+def test_a_story_tells_what_each_claim_asks_for_and_has_got() -> None:
+    """
+    Who uses it, how much of which device, and with how many others.
+    """
+    asked = story(claims.claim("c", claims.request("3Gi")))
+    given = claims.allocated(
+        claims.claim("c"), claims.result(memory="3Gi"), users=("uid-1", "uid-2", "uid-3")
+    )
+
+    assert "resource claim c, used by main" in asked
+    assert "request gpu: 3072Mi of a device that is not chosen yet" in asked
+    assert "3072Mi of gpu.nvidia.com/node-1/gpu-0, together with 2 other pods" in story(given)
+    assert "all of gpu.nvidia.com/node-1/gpu-0" in story(
+        claims.allocated(claims.claim("c"), claims.result())
+    )
+    assert "an amount that nobody says, of" in story(claims.claim("c", claims.request()))
+
+
+def test_a_story_tells_of_claims_that_nobody_uses_or_knows() -> None:
+    """
+    The doubt is told in the words of the plan.
+    """
+    ref = claims.by_name("gpu", "c")
+    unused = see_pod(pod(container(), resourceClaims=[ref]), None, {}, {})
+    told = "\n".join(explanation(PodStory(unused), Display(200)))
+
+    assert "resource claim c, which no container uses" in told
+    assert "nobody knows what they give: its resource claims (DRA) have not been read" in told
+    assert "nobody knows what they give: resource claim template t does not exist" in story(
+        "does not exist", named=False
+    )
+
+
+def test_a_slice_of_another_driver_has_no_cards() -> None:
+    """
+    Of ours those count as shared that several claims may have.
+    """
+    devices = [{"name": "gpu-0", "allowMultipleAllocations": True}, {"name": "gpu-1"}]
+    ours = {"spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": devices}}
+    other = {"spec": {"driver": "nic.example.com", "nodeName": "n", "devices": devices}}
+
+    assert [PublishedCards("n", 2, 1), PublishedCards("n", 0, 0)] == [
+        read_published(item) for item in (ours, other)
+    ]
+
+
+def test_a_cluster_without_claims_is_not_spoken_of() -> None:
+    """
+    Neither where nothing is published nor where the kind does not exist.
+    """
+    assert [] == findings(PublishedCards("n", 0, 0))
+    assert [] == findings(published=MaybeHidden())
+
+
+def test_a_node_with_cards_for_claims_needs_an_agent() -> None:
+    """
+    With agents everywhere it is said how many cards are shared.
+    """
+    (good,) = findings(SHARED)
+    (whole,) = findings(PublishedCards("node-1", 2, 0))
+    (bad,) = findings(SHARED, PublishedCards("node-2", 1, 1))
+
+    assert (Level.OK, "1 node with cards for claims, 2 cards shared by memory") == (
+        good.level,
+        good.text,
+    )
+    assert whole.text.endswith("none of them shared")
+    assert (Level.WRONG, "1 node with cards for claims without an agent: node-2") == (
+        bad.level,
+        bad.text,
+    )
+
+
+def test_what_may_not_be_seen_is_unknown() -> None:
+    """
+    Slices, and agents, are for administrators.
+    """
+    (hidden,) = findings(published=MaybeHidden(hidden="you may not see them"))
+    (without,) = findings(SHARED, agents=MaybeHidden(hidden="you may not see agents"))
+
+    assert [Level.UNKNOWN, Level.OK] == [hidden.level, without.level]
+
+
+def test_pods_that_were_told_nothing_are_named() -> None:
+    """
+    Their agents know more than the webhook did.
+    """
+    good = seen(claims.claim("c", claims.request("3Gi")))
+    doubtful = seen("does not exist")
+
+    assert 3 * GIB == good.limit_bytes
+    assert [Level.OK] == [item.level for item in findings(**with_pods(good))]
+    assert ["nothing was told to 1 pod with claims: team-a/train-1"] == [
+        item.text for item in findings(**with_pods(good, doubtful))
+    ]
+    assert [] == findings(**with_pods())

@@ -1,0 +1,124 @@
+"""
+Pods with resource claims: careful at create, exact when they are bound, silent where in doubt.
+"""
+
+import copy
+from typing import Any
+
+import pytest
+
+from gpufence import names
+from gpufence.cards import Card
+from gpufence.dialects import Units
+from gpufence.mode import Mode
+from gpufence.nodes import GpuNode
+from gpufence.plan import read_plan
+from gpufence.quantity import GIB, MIB
+from tests.support import claims
+from tests.support.builders import T4_BYTES, container, pod
+from tests.support.rewriting import POLICY, environment, rewritten_with_claims
+from webhook.fleet import Fleet
+from webhook.rewrite import Unchanged, rewrite
+from webhook.rewrite.binding import exact_values
+
+NODE = GpuNode("node-1", {}, frozenset(), (), Units())
+CARDS = {"gpu.nvidia.com/node-1/gpu-0": Card("GPU-0", 0, "Tesla T4", T4_BYTES, (7, 5))}
+ASKED = claims.claim("c", claims.request("3000Mi"))
+
+
+def claiming() -> dict[str, Any]:
+    raw = pod(claims.claiming(container(), gpu=""), resourceClaims=[claims.by_name("gpu", "c")])
+    raw["metadata"]["uid"] = "uid-1"
+    return raw
+
+
+def bound(made: dict[str, Any], claim: Any) -> dict[str, str]:
+    return exact_values(copy.deepcopy(made), NODE, POLICY, {"gpu": claim}, CARDS)
+
+
+def limit(annotations: dict[str, str]) -> int | None:
+    return read_plan(annotations[names.PLAN]).limit_bytes
+
+
+def test_what_is_asked_for_counts_until_what_was_consumed_is_known() -> None:
+    """
+    The values of the binding are larger and name the card that was allocated.
+    """
+    made = rewritten_with_claims(claiming(), {"gpu": ASKED})
+    exact = bound(made, claims.allocated(ASKED, claims.result(memory="3Gi")))
+    after = copy.deepcopy(made)
+    after["metadata"]["annotations"] |= exact
+    before = environment(made)[names.XLA_FRACTION]
+    told = environment(after)[names.XLA_FRACTION]
+
+    assert (3000 * MIB, 3 * GIB) == (limit(made["metadata"]["annotations"]), limit(exact))
+    assert "Tesla T4 15360Mi" == exact[names.CARD]
+    assert before is not None
+    assert told is not None
+    assert float(before) < float(told)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "does not exist",
+        ASKED,
+        claims.allocated(ASKED, claims.result(memory="3Gi"), users=("uid-2",)),
+        claims.allocated(ASKED, claims.result(memory="3Gi") | {"driver": "nic.example.com"}),
+    ],
+)
+def test_a_binding_in_doubt_leaves_the_careful_values(claim: Any) -> None:
+    """
+    A claim that is gone, not allocated, somebody else's or another driver's changes nothing.
+    """
+    made = rewritten_with_claims(claiming(), {"gpu": ASKED})
+
+    assert {} == bound(made, claim)
+
+
+def test_a_claim_that_nobody_can_read_is_told_in_the_plan() -> None:
+    """
+    Even in evict nobody is refused for it: the claim may come later.
+    """
+    made = rewritten_with_claims(claiming(), {"gpu": "does not exist"}, Mode.EVICT)
+    said = made["metadata"]["annotations"]
+
+    assert "not fenced: resource claim c does not exist" == said[names.SUMMARY]
+    assert limit(said) is None
+
+
+def test_a_claim_without_an_amount_is_told_in_the_plan() -> None:
+    """
+    Its driver's policy decides, so that no figure is given.
+    """
+    made = rewritten_with_claims(claiming(), {"gpu": claims.claim("c", claims.request())})
+    said = made["metadata"]["annotations"]
+
+    assert "limit unknown on each card" in said[names.SUMMARY]
+    assert limit(said) is None
+
+
+def test_a_pod_with_devices_of_others_alone_is_left_alone() -> None:
+    """
+    A network card is none of ours.
+    """
+    nic = {"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}}
+    said = rewrite(
+        claiming(), Mode.EVICT, {}, Fleet(()), POLICY, claims={"gpu": claims.claim("c", nic)}
+    )
+
+    assert isinstance(said, Unchanged)
+
+
+def test_pods_of_one_claim_are_told_equal_parts() -> None:
+    """
+    What their frameworks take together is within it.
+    """
+    made = rewritten_with_claims(claiming(), {"gpu": claims.claim("c", claims.request("8Gi"))})
+    shared = claims.allocated(
+        claims.claim("c"), claims.result(memory="8Gi"), users=("uid-1", "uid-2")
+    )
+    exact = bound(made, shared)
+
+    assert 4 * GIB == limit(exact)
+    assert "its part of a claim that 2 pods use" in exact[names.SUMMARY]

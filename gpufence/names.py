@@ -166,6 +166,7 @@ GPUSHARE_CARD_UNITS: Final = "ALIYUN_COM_GPU_MEM_DEV"  # that card's size in the
 VOLCANO_CARD_INDEX: Final = "volcano.sh/gpu-index"  # the card Volcano assigned, once bound
 
 # What nodes say about their cards
+GPU_PRESENT: Final = "nvidia.com/gpu.present"  # "true" on nodes with cards, whatever offers them
 GFD_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one card, by GPU feature discovery
 GFD_COUNT: Final = "nvidia.com/gpu.count"  # physical cards
 GFD_PRODUCT: Final = "nvidia.com/gpu.product"  # model, with -SHARED when shared

@@ -4,7 +4,7 @@ The cards of a node as its DRA driver publishes them in ResourceSlices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.cards import Card, Instance, read_capability
 from gpufence.dialects.spec import LARGEST_CARD
@@ -14,42 +14,66 @@ from gpufence.quantity import read_bytes
 from gpufence.shape import Object, as_integer, as_object, as_text, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _TEXT, _VERSION, _NUMBER = "string", "version", "int"
 
 
+class PublishedCards(NamedTuple):
+    """
+    What one ResourceSlice says: whose cards, of which pool and generation, by driver/pool/device.
+    """
+
+    node: str
+    pool: str
+    generation: int
+    cards: Mapping[str, Card]
+
+
 def cards_of(slices: Iterable[Object]) -> dict[str, Card]:
     """
-    Return the cards that slices of one node list, by driver/pool/device; of each pool the newest
-    generation counts. What cannot be read counts as not there, and costs no other its place.
+    Return the cards that slices of one node list; what cannot be read counts as not there, and
+    costs no other its place.
     """
-    newest: dict[str, tuple[int, dict[str, Card]]] = {}
-    for item in slices:
-        try:
-            pool, generation, cards = _read(item)
-        except GpufenceError:
-            continue
-        known, before = newest.get(pool, (generation, {}))
+    return newest([read for item in slices if (read := read_slice(item)) is not None])
+
+
+def newest(slices: Iterable[PublishedCards]) -> dict[str, Card]:
+    """
+    Return the cards of slices that were read; of each pool the newest generation counts.
+    """
+    found: dict[str, tuple[int, dict[str, Card]]] = {}
+    for _, pool, generation, cards in slices:
+        known, before = found.get(pool, (generation, {}))
         if generation >= known:
-            newest[pool] = generation, {**(before if generation == known else {}), **cards}
-    return {name: card for _, cards in newest.values() for name, card in cards.items()}
+            found[pool] = generation, {**(before if generation == known else {}), **cards}
+    return {name: card for _, cards in found.values() for name, card in cards.items()}
 
 
-def _read(item: Object) -> tuple[str, int, dict[str, Card]]:
+def read_slice(item: Object) -> PublishedCards | None:
+    """
+    Read one slice; None for another driver's, and for what cannot be read.
+    """
+    try:
+        return _read(item)
+    except GpufenceError:
+        return None
+
+
+def _read(item: Object) -> PublishedCards | None:
     spec = as_object(item.get("spec"), "spec")
+    if spec.get("driver") != DRA_DRIVER:
+        return None
     pool = as_object(spec.get("pool"), "spec.pool")
     name = as_text(pool.get("name"), "spec.pool.name")
     generation = as_integer(pool.get("generation", 0), "spec.pool.generation")
-    if spec.get("driver") != DRA_DRIVER:
-        return name, generation, {}
     cards = {}
     for place, device in enumerate(objects(spec.get("devices"), "spec.devices")):
         card = _card(device, place)
         if card is not None:
             called = as_text(device.get("name"), "spec.devices.name")
             cards[f"{DRA_DRIVER}/{name}/{called}"] = card
-    return name, generation, cards
+    return PublishedCards(as_text(spec.get("nodeName"), "spec.nodeName"), name, generation, cards)
 
 
 def _card(device: Object, place: int) -> Card | None:

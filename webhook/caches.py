@@ -16,17 +16,18 @@ from gpufence.errors import InvalidError
 from gpufence.need import top_owner
 from gpufence.need.applied import AppliedProfile
 from gpufence.need.profile import Apply, profile_name, read_profile
-from gpufence.nodes import read_node
+from gpufence.nodes import GpuNode, read_node
+from gpufence.slices import newest, read_slice
 from kube import Cache
 from kube.owners import controller_of, part_of
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from gpufence.dialects import Units
-    from gpufence.nodes import GpuNode
     from gpufence.shape import Object
+    from gpufence.slices import PublishedCards
     from kube import ChangeType, JsonObject
 
 H = TypeVar("H", bound="Hashable")
@@ -61,7 +62,8 @@ class SparseCache(Cache[T]):
 
 class NodeCache(SparseCache["GpuNode"]):
     """
-    The GPU nodes by name, and the fleet made of them.
+    The GPU nodes by name, and the fleet made of them; the cards of those that say nothing of theirs
+    are taken from what their DRA drivers have `published`.
 
     The fleet is made anew when it is asked for after a change, but not again and again while a
     thousand nodes report: until the pause is over, the last one serves.
@@ -69,6 +71,7 @@ class NodeCache(SparseCache["GpuNode"]):
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(self._note_change)
+        self.published: SparseCache[PublishedCards] = SparseCache(self._note_change)
         self._monotonic = monotonic
         self._fleet = Fleet(())
         self._changed = False
@@ -78,12 +81,26 @@ class NodeCache(SparseCache["GpuNode"]):
         super().replace(objects)
         self._next_build = 0.0
 
+    def node(self, name: str) -> GpuNode | None:
+        """
+        Return a node that offers GPUs, by resources or by claims.
+        """
+        node = self.items.get(name)
+        if node is None or node.resources or node.cards:
+            return node
+        published = [item for item in self.published.items.values() if item.node == name]
+        return _with_cards(node, published) if published else None
+
     def fleet(self) -> Fleet:
         now = self._monotonic()
         if not self._changed or now < self._next_build:
             return self._fleet
         self._changed = False
-        self._fleet = Fleet(self.items.values())
+        by_node: dict[str, list[PublishedCards]] = {}
+        for item in self.published.items.values():
+            by_node.setdefault(item.node, []).append(item)
+        known = [_with_cards(node, by_node.get(node.name, ())) for node in self.items.values()]
+        self._fleet = Fleet([node for node in known if node.cards or node.resources])
         done = self._monotonic()
         self._next_build = done + max(_LEAST_PAUSE_SECONDS, (done - now) * _PAUSES_PER_BUILD)
         return self._fleet
@@ -94,16 +111,35 @@ class NodeCache(SparseCache["GpuNode"]):
 
 def keep_node(node: JsonObject, defaults: Units) -> NamedNode:
     """
-    Remember of a node only what limits are computed from; its name alone if it offers no GPU.
+    Remember of a node only what limits are computed from; its name alone if it has no GPU. One
+    that only has the label is remembered for the cards that others may publish for it.
 
     A node that cannot be read at all counts as one without GPUs: it must not stop the others.
     """
     name = _name(node)
     try:
-        found = read_node(node, defaults)
+        found = read_node(node, defaults) or _labelled(node, defaults)
     except InvalidError:
         return name, None
     return name, None if found is None else compact(found)
+
+
+def _labelled(node: JsonObject, defaults: Units) -> GpuNode | None:
+    labels = part_of(part_of(node, "metadata"), "labels")
+    if labels.get(names.GPU_PRESENT) != "true":
+        return None
+    return GpuNode(_name(node), labels, frozenset(), (), defaults)
+
+
+def _with_cards(node: GpuNode, published: Iterable[PublishedCards]) -> GpuNode:
+    return node if node.cards else node._replace(cards=tuple(newest(published).values()))
+
+
+def keep_slice(item: JsonObject) -> tuple[str, PublishedCards | None]:
+    """
+    Remember the cards that a ResourceSlice of a GPU driver lists.
+    """
+    return _name(item), read_slice(item)
 
 
 def keep_namespace(namespace: JsonObject) -> NamedAnnotations:

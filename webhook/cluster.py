@@ -19,6 +19,7 @@ from webhook.caches import (
     keep_namespace,
     keep_node,
     keep_profile,
+    keep_slice,
     profile_of,
 )
 from webhook.claims import UnknownError, ask_claims, ask_devices
@@ -186,6 +187,12 @@ class LiveCluster:
             self.profiles,
             watching,
         )
+        self._slices_watch = OptionalWatch(
+            client,
+            Source(path=group(names.RESOURCE_GROUP, "resourceslices"), keep=keep_slice),
+            self.nodes.published,
+            watching,
+        )
         self._reflectors: dict[str, Reflector[NamedNode] | Reflector[NamedAnnotations]] = {
             "nodes": Reflector(
                 client,
@@ -209,11 +216,13 @@ class LiveCluster:
         for reflector in self._reflectors.values():
             reflector.start()
         self._profiles_watch.start()
+        self._slices_watch.start()
 
     def stop(self) -> None:
         for reflector in self._reflectors.values():
             reflector.stop()
         self._profiles_watch.stop()
+        self._slices_watch.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
@@ -221,7 +230,7 @@ class LiveCluster:
         return self.nodes.fleet()
 
     def node(self, name: str) -> GpuNode | None:
-        return self.nodes.items.get(name)
+        return self.nodes.node(name)
 
     def namespace(self, name: str) -> Mapping[str, str] | None:
         return self.namespaces.items.get(name)
@@ -237,7 +246,8 @@ class LiveCluster:
         return await self._get(core, "namespaces", namespace, "pods", name)
 
     async def read_node(self, name: str) -> GpuNode | None:
-        return keep_node(await self._get(core, "nodes", name), self._units)[1]
+        found = keep_node(await self._get(core, "nodes", name), self._units)[1]
+        return found if found is not None and (found.resources or found.cards) else None
 
     async def read_claims(self, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
         return await ask_claims(self._get, namespace, claims)
@@ -249,6 +259,8 @@ class LiveCluster:
         missing = [kind for kind, each in self._reflectors.items() if not each.state.synced]
         if not self._profiles_watch.settled:
             missing.append("profiles")
+        if not self._slices_watch.settled:
+            missing.append("slices")
         return f"{' and '.join(missing)} have not been read yet" if missing else None
 
     def silence_seconds(self) -> dict[str, float]:

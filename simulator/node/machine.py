@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 HOSTNAME = "kubernetes.io/hostname"
 GPUSHARE_LABEL = "gpushare"
-GPU_PRESENT = "nvidia.com/gpu.present"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 GPUSHARE = "ALIYUN_COM_GPU_MEM"
 WHOLE = "card"
@@ -112,7 +111,7 @@ def labels(machine: GpuMachine) -> dict[str, str]:
         "kubernetes.io/arch": "amd64",
     }
     if machine.unit == CLAIMS:
-        return {**own, GPU_PRESENT: "true"}
+        return {**own, names.GPU_PRESENT: "true"}
     if machine.unit != WHOLE:
         own[GPUSHARE_LABEL] = "true"
     physical = [card for card in machine.cards if card.mig is None]
@@ -120,7 +119,7 @@ def labels(machine: GpuMachine) -> dict[str, str]:
     major, minor = physical[0].compute_capability or (0, 0)
     return {
         **own,
-        GPU_PRESENT: "true",
+        names.GPU_PRESENT: "true",
         names.GFD_COUNT: str(len(physical)),
         names.GFD_PRODUCT: f"{physical[0].model.replace(' ', '-')}{'-SHARED' * shared}",
         names.GFD_MEMORY: str(physical[0].memory_bytes // MIB),

@@ -11,6 +11,7 @@ from importlib import import_module
 from types import FunctionType
 
 from gpufence.dialects import SPECS, DialectSpec
+from gpufence.names import DRA_DRIVER, DRA_MEMORY
 from gpufence.settings import markdown_table
 from tests.support.sources import ROOT
 
@@ -55,5 +56,7 @@ def _dialects(specs: tuple[DialectSpec, ...]) -> str:
 
 def _asked_with(spec: DialectSpec) -> str:
     prefixes = [f"{spec.prefix}*"] if spec.prefix else []
+    if spec.by_claims:
+        return f"resource claims with capacity `{DRA_MEMORY}`, or whole devices of `{DRA_DRIVER}`"
     quoted = [f"`{name}`" for name in (*spec.resources, *prefixes, *spec.annotation_keys)]
     return f"{'annotations ' if spec.annotation_keys else ''}{', '.join(quoted)}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CLAIMS: Final = "claims"
 
 
-class PublishedCards(NamedTuple):
+class SliceCards(NamedTuple):
     """
     A node, and how many of its cards claims may have; `shared` of them count their memory.
     """
@@ -32,17 +32,17 @@ class PublishedCards(NamedTuple):
     shared: int
 
 
-def read_published(raw: Object) -> PublishedCards:
+def read_published(raw: Object) -> SliceCards:
     """
     Read one ResourceSlice; one of another driver has no cards.
     """
     spec = as_object(raw.get("spec"), "spec")
     node = as_text(spec.get("nodeName"), "spec.nodeName")
     if spec.get("driver") != DRA_DRIVER:
-        return PublishedCards(node, 0, 0)
+        return SliceCards(node, 0, 0)
     devices = objects(spec.get("devices"), "spec.devices")
     shared = [item for item in devices if item.get("allowMultipleAllocations") is True]
-    return PublishedCards(node, len(devices), len(shared))
+    return SliceCards(node, len(devices), len(shared))
 
 
 def check_claims(installation: Installation) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpufence.shape import Object
-    from kubectl_gpufence.doctor.checks_claims import PublishedCards
+    from kubectl_gpufence.doctor.checks_claims import SliceCards
     from kubectl_gpufence.doctor.checks_scaling import Scaler
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import NodeAgent, SeenNode
@@ -72,7 +72,7 @@ class Installation:
     namespaces: MaybeHidden[list[LabelledNamespace]] = field(default_factory=MaybeHidden)
     pods: MaybeHidden[list[SeenPod]] = field(default_factory=MaybeHidden)
     scalers: MaybeHidden[list[Scaler]] = field(default_factory=MaybeHidden)
-    published: MaybeHidden[list[PublishedCards]] = field(default_factory=MaybeHidden)
+    published: MaybeHidden[list[SliceCards]] = field(default_factory=MaybeHidden)
 
 
 def read_labelled(raw: Object) -> LabelledNamespace:

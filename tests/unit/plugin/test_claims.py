@@ -6,7 +6,7 @@ from typing import Any
 
 from gpufence.findings import Finding, Level
 from gpufence.quantity import GIB
-from kubectl_gpufence.doctor.checks_claims import PublishedCards, check_claims, read_published
+from kubectl_gpufence.doctor.checks_claims import SliceCards, check_claims, read_published
 from kubectl_gpufence.doctor.installation import Installation, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import PodStory
@@ -17,7 +17,7 @@ from tests.support.builders import container, pod
 from tests.support.plugin import agent
 from tests.support.rewriting import rewritten_with_claims
 
-SHARED = PublishedCards("node-1", 2, 2)
+SHARED = SliceCards("node-1", 2, 2)
 
 
 def seen(item: Any, *, named: bool = True) -> SeenPod:
@@ -35,7 +35,7 @@ def story(item: Any, **more: Any) -> str:
     return "\n".join(explanation(PodStory(seen(item, **more), mode="cap"), Display(200)))
 
 
-def findings(*published: PublishedCards, **more: Any) -> list[Finding]:
+def findings(*published: SliceCards, **more: Any) -> list[Finding]:
     given: dict[str, Any] = {
         "agents": MaybeHidden({"node-1": agent(None)}),
         "published": MaybeHidden(list(published)),
@@ -91,7 +91,7 @@ def test_a_slice_of_another_driver_has_no_cards() -> None:
     ours = {"spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": devices}}
     other = {"spec": {"driver": "nic.example.com", "nodeName": "n", "devices": devices}}
 
-    assert [PublishedCards("n", 2, 1), PublishedCards("n", 0, 0)] == [
+    assert [SliceCards("n", 2, 1), SliceCards("n", 0, 0)] == [
         read_published(item) for item in (ours, other)
     ]
 
@@ -100,7 +100,7 @@ def test_a_cluster_without_claims_is_not_spoken_of() -> None:
     """
     Neither where nothing is published nor where the kind does not exist.
     """
-    assert [] == findings(PublishedCards("n", 0, 0))
+    assert [] == findings(SliceCards("n", 0, 0))
     assert [] == findings(published=MaybeHidden())
 
 
@@ -109,8 +109,8 @@ def test_a_node_with_cards_for_claims_needs_an_agent() -> None:
     With agents everywhere it is said how many cards are shared.
     """
     (good,) = findings(SHARED)
-    (whole,) = findings(PublishedCards("node-1", 2, 0))
-    (bad,) = findings(SHARED, PublishedCards("node-2", 1, 1))
+    (whole,) = findings(SliceCards("node-1", 2, 0))
+    (bad,) = findings(SHARED, SliceCards("node-2", 1, 1))
 
     assert (Level.OK, "1 node with cards for claims, 2 cards shared by memory") == (
         good.level,

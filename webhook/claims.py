@@ -73,8 +73,9 @@ async def ask_devices(ask: Asking, node: str) -> Mapping[str, Card]:
 
 
 async def _ask_claim(ask: Asking, namespace: str, ref: PodClaim) -> Object | str:
-    kind = "resourceclaims" if ref.claim else "resourceclaimtemplates"
     try:
-        return await ask(_resource, "namespaces", namespace, kind, ref.claim or ref.template)
+        if ref.claim:
+            return await ask(_resource, "namespaces", namespace, "resourceclaims", ref.claim)
+        return await ask(_resource, "namespaces", namespace, "resourceclaimtemplates", ref.template)
     except UnknownError as error:
         return "does not exist" if error.reason == "not-found" else f"cannot be read: {error}"

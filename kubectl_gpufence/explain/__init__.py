@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpufence import names
 from gpufence.devices import MOST_CLAIMS
-from gpufence.names import MODE, RESOURCE_GROUP
+from gpufence.names import MODE
 from gpufence.pods import read_claims
 from kube import ForbiddenError, KubeError, NotFoundError, core, group
 from kubectl_gpufence.ask import NO_AGENTS, MissingError
@@ -74,11 +75,19 @@ def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str,
     """
 
     def read(ref: PodClaim) -> Object | str:
-        kind, name = "resourceclaims", ref.claim
-        if not name:
-            kind, name = "resourceclaimtemplates", ref.template
         try:
-            return reader.client.get(group(RESOURCE_GROUP, "namespaces", namespace, kind, name))
+            path = (
+                group(names.RESOURCE_GROUP, "namespaces", namespace, "resourceclaims", ref.claim)
+                if ref.claim
+                else group(
+                    names.RESOURCE_GROUP,
+                    "namespaces",
+                    namespace,
+                    "resourceclaimtemplates",
+                    ref.template,
+                )
+            )
+            return reader.client.get(path)
         except NotFoundError:
             return "does not exist"
         except (KubeError, ValueError) as error:

@@ -46,6 +46,7 @@ def healthy(desk: Desk) -> Desk:
     desk.get(DEPLOYMENT, reply({"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}))
     desk.get(OBJECTS[2], reply({"webhooks": hooks}))
     desk.get(SLICES, listed({"endpoints": [endpoint]}))
+    desk.get("/apis/resource.k8s.io/v1/resourceslices", listed())
     desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
     desk.get(METRICS, reply(EXPIRY))
     desk.server.on(REVIEWS, reply({"status": {"allowed": True}}))

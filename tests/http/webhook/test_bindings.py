@@ -305,16 +305,18 @@ def test_without_an_answer_the_pod_is_rewritten_all_the_same(stage: Stage) -> No
 
 def test_it_is_not_ready_before_all_lists_have_come(stage: Stage) -> None:
     """
-    Caches that were never filled would call every pod's card unknown.
+    Caches that were never filled would call every pod's card unknown; where there are no profiles
+    and no slices it is ready all the same.
     """
+    for path in ("gpufence.io/v1alpha1/gpumemoryprofiles", "resource.k8s.io/v1/resourceslices"):
+        stage.server.on(f"GET /apis/{path}", reply({"kind": "Status", "code": 404}, 404))
     before = stage.cluster.trouble()
     stage.cluster.start()
     stage.server.wait_for("WATCH /api/v1/nodes", 1)
     stage.server.wait_for("WATCH /api/v1/namespaces", 1)
-
     wait_until(lambda: stage.cluster.trouble() is None)
 
-    assert "nodes and namespaces and profiles have not been read yet" == before
+    assert "nodes and namespaces and profiles and slices have not been read yet" == before
     assert {"nodes", "namespaces"} == set(stage.cluster.silence_seconds())
 
 

@@ -12,14 +12,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from gpufence import names
+from gpufence import names as spelling
 from tests.support.sources import ROOT, shown, tree_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete"}
 READERS = frozenset({"get", "list", "listed", "page", "text"})
-FORWARDERS = {"webhook/cluster.py": "_get"}
-"""Functions that make a path of their own arguments and read it; of such a file, the one name."""
+FORWARDERS = {"webhook/cluster.py": "_get", "webhook/claims.py": "ask"}
+"""
+Functions that make a path of their own arguments and read it; of such a file, the one name. First
+of all they take what makes the path: `core`, or a partial `group`.
+"""
 
 
 @dataclass(frozen=True, order=True)
@@ -95,7 +98,11 @@ class Module:
     def _call(self, node: ast.Call, names: dict[str, ast.expr]) -> None:
         method = _called(node)
         if method == FORWARDERS.get(shown(self.path)):
-            self._add(Asked("", tuple(_segment(each) for each in node.args)), "get")
+            maker, *segments = node.args
+            made_of = self.constants.get(maker.id) if isinstance(maker, ast.Name) else None
+            version = _segment(made_of.args[1]) if isinstance(made_of, ast.Call) else ""
+            named = tuple(_segment(each) for each in segments)
+            self._add(Asked(version.rpartition("/")[0], named), "get")
             return
         path = next((k.value for k in node.keywords if k.arg == "path"), None)
         given = path if method == "Source" else next(iter(node.args), None)
@@ -158,11 +165,15 @@ def _built(node: ast.Call, constants: dict[str, ast.expr]) -> Asked:
 def _segment(node: ast.expr, constants: dict[str, ast.expr] | None = None) -> str:
     if isinstance(node, ast.Name) and node.id in (constants or {}):
         return _segment((constants or {})[node.id])
-    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "names":
-        return str(getattr(names, node.attr, "*"))
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
+    if isinstance(node, ast.Attribute) and _is_names(node.value):
+        return str(getattr(spelling, node.attr, "*"))
     return "*"
+
+
+def _is_names(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "names"
 
 
 def _called(node: ast.Call) -> str:

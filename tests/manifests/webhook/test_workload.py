@@ -96,7 +96,7 @@ def test_the_grace_covers_the_draining() -> None:
 
 def test_the_webhook_may_read_and_nothing_else() -> None:
     """
-    Its rights are exactly what its two watches and its questions take.
+    Its rights are exactly what its watches and its questions take.
     """
     rules = found("ClusterRole", names.WEBHOOK_SERVICE)["rules"]
     rights = {resource: set(rule["verbs"]) for rule in rules for resource in rule["resources"]}
@@ -105,6 +105,9 @@ def test_the_webhook_may_read_and_nothing_else() -> None:
         "nodes": {"get", "list", "watch"},
         "namespaces": {"get", "list", "watch"},
         "pods": {"get"},
+        "resourceclaims": {"get"},
+        "resourceclaimtemplates": {"get"},
+        "resourceslices": {"list", "watch"},
     } == rights
     assert pod_spec()["serviceAccountName"] == names.WEBHOOK_SERVICE
 

@@ -4,6 +4,7 @@ One pod's life on the node: started, reported, restarted, refused, ended.
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -227,7 +228,7 @@ def test_lists_and_changes_let_pods_come_and_go(tmp_path: Path) -> None:
     """
     reports = FakeReports()
     machine: Any = type("Machine", (), {"address": ADDRESS, "whole_cards": (), "unit": "GiB"})
-    context: Any = type("Context", (), {"machine": machine, "folder": tmp_path / "pods"})
+    context: Any = SimpleNamespace(machine=machine, folder=tmp_path / "pods", driver=None)
     pods, proc = Pods(context, reports, RestartPauses(), print), ProcRoot(tmp_path / "proc")
     inbox = Inbox()
     inbox.apply("DELETED", pod_object())

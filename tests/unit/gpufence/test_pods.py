@@ -7,7 +7,14 @@ import tracemalloc
 import pytest
 
 from gpufence.errors import InvalidError
-from gpufence.pods import ContainerKind, PodClaim, phase_sums, read_pod, smallest_of_phases
+from gpufence.pods import (
+    ContainerKind,
+    PodClaim,
+    phase_sums,
+    read_claims,
+    read_pod,
+    smallest_of_phases,
+)
 from gpufence.quantity import MIB
 from gpufence.shape import Object
 from tests.support.builders import container, pod, sidecar
@@ -140,3 +147,13 @@ def test_what_is_no_pod_is_refused_with_its_field(raw: Object, field: str) -> No
         read_pod(raw)
 
     assert field == caught.value.problem.field
+
+
+def test_the_claims_of_a_pod_can_be_read_alone() -> None:
+    """
+    Those who ask the API server for them need nothing else of the pod.
+    """
+    raw = pod(container(), resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+
+    assert (PodClaim("gpu", "c"),) == read_claims(raw)
+    assert () == read_claims(pod(container()))

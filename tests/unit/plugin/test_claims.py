@@ -83,6 +83,22 @@ def test_a_story_tells_of_claims_that_nobody_uses_or_knows() -> None:
     )
 
 
+def test_each_claim_has_its_own_devices() -> None:
+    """
+    What one claim gives is not told below another one.
+    """
+    refs = [claims.by_name(name, f"claim-{name}") for name in ("a", "b")]
+    raw = pod(claims.claiming(container(), a="", b=""), resourceClaims=refs)
+    asked = {
+        name: claims.claim(f"claim-{name}", claims.request(amount))
+        for name, amount in (("a", "1Gi"), ("b", "2Gi"))
+    }
+    told = "\n".join(explanation(PodStory(see_pod(raw, None, {}, asked)), Display(200)))
+
+    assert told.index("claim-a") < told.index("1024Mi") < told.index("claim-b")
+    assert told.index("claim-b") < told.index("2048Mi")
+
+
 def test_a_slice_of_another_driver_has_no_cards() -> None:
     """
     Of ours those count as shared that several claims may have.

@@ -93,6 +93,8 @@ def with_parts(pod: Pod, found: Mapping[str, Object | str], reading: Reading) ->
     Fill in what a pod may be told of what its claims give it: of what several pods use an equal
     part, so that what their frameworks take together is within the claim.
     """
+    if not pod.claims:
+        return pod
     read = with_devices(pod, found, reading)
     return read._replace(devices=tuple([_part(each) for each in read.devices]))
 

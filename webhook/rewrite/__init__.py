@@ -57,6 +57,7 @@ _DONE = "everything is as it should be already"
 _WINDOWS = "it runs on Windows, where nothing of gpufence applies"
 _ITS_LIBRARY = "its library caps it by the amount in its resources"
 _MIRROR = "it mirrors a static pod, which the kubelet runs as its file says"
+_AT_CREATE = Reading()
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 MOST_CONTAINERS, MOST_VOLUMES = 256, 4096
@@ -113,7 +114,7 @@ def rewrite(
     too_much = _too_much(spec)
     if too_much:
         return _without_plan(pod, mode, too_much)
-    read = with_parts(read_pod(pod), claims, Reading())
+    read = with_parts(read_pod(pod), claims, _AT_CREATE)
     if names.MIRROR in read.annotations:
         return Unchanged(_MIRROR)
     system = as_object(spec.get("os"), "spec.os").get("name")

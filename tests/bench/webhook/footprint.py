@@ -30,6 +30,11 @@ def measure(folder: Path, authority: Authority) -> list[Figure]:
         server.on("WATCH /api/v1/nodes", watch(then="hang"))
         server.on("GET /api/v1/namespaces", reply(namespaces))
         server.on("WATCH /api/v1/namespaces", watch(then="hang"))
+        for optional in (
+            "gpufence.io/v1alpha1/gpumemoryprofiles",
+            "resource.k8s.io/v1/resourceslices",
+        ):
+            server.on(f"GET /apis/{optional}", reply({"kind": "Status", "code": 404}, 404))
         command = ("tests.bench.webhook.in_pod", server.url)
         with programs.webhook(
             folder, command, GPUFENCE_CLUSTER="auto", GPUFENCE_DEFAULT_CARD=""

@@ -70,6 +70,7 @@ def test_a_pod_without_claims_stays_as_it_is() -> None:
     plain = read_pod(pod(container()))
 
     assert plain is with_devices(plain, {}, CREATED)
+    assert plain is with_parts(plain, {}, CREATED)
 
 
 def test_a_request_counts_until_the_claim_is_allocated() -> None:

@@ -34,6 +34,7 @@ EXTENDED = "extended resources"
 """
 What the claim is called here that the scheduler makes for extended resources; no pod can say so.
 """
+_NONE: frozenset[str] = frozenset()
 NOT_READ = "its resource claims (DRA) have not been read"
 
 
@@ -129,7 +130,7 @@ def read_pod(pod: Object) -> Pod:
         node_selector=as_texts(spec.get("nodeSelector"), "spec.nodeSelector"),
         affinity=as_object(affinity, "spec.affinity.nodeAffinity"),
         claims=claims,
-        served=frozenset([resource for resource, _, _ in served]),
+        served=frozenset([resource for resource, _, _ in served]) if served else _NONE,
         doubt=NOT_READ if claims else "",
         isolated=not KAI_KEYS.isdisjoint(annotations) and _is_isolated(spec, annotations),
     )
@@ -257,11 +258,6 @@ def _container(
     name = as_text(item.get("name"), f"{field}.name")
     resources = as_object(item.get("resources"), f"{field}.resources")
     limits = as_object(resources.get("limits"), f"{field}.resources.limits") if resources else {}
-    claims = [
-        ClaimUse(as_text(use.get("name"), field), as_text(use.get("request"), field))
-        for use in (objects(resources["claims"], field) if "claims" in resources else ())
-    ]
-    claims += [ClaimUse(EXTENDED, request) for _, owner, request in served if owner == name]
     return Container(
         name,
         kind,
@@ -271,5 +267,18 @@ def _container(
             if resource in GPU_RESOURCES or resource.startswith(PREFIXES)
         },
         field,
-        tuple(claims),
+        _claims_used(name, resources, field, served) if served or "claims" in resources else (),
+    )
+
+
+def _claims_used(
+    name: str, resources: Object, field: str, served: tuple[tuple[str, str, str], ...]
+) -> tuple[ClaimUse, ...]:
+    named = [
+        ClaimUse(as_text(use.get("name"), field), as_text(use.get("request"), field))
+        for use in objects(resources.get("claims"), field)
+    ]
+    return (
+        *named,
+        *[ClaimUse(EXTENDED, request) for _, owner, request in served if owner == name],
     )

@@ -11,7 +11,7 @@ from controller.model import OwnerKey, OwnerState, PodState, Way
 from gpufence.pods import Pod
 from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
 
-GPU = Pod({}, (), "", {}, {}, has_resource_claims=False)
+GPU = Pod({}, (), "", {}, {})
 BUSY = PodActivityRow("busy", 0.0, "Busy", busy_share=0.5)
 IDLE = PodActivityRow("idle", 70.0, "NoKernels", busy_share=0.0)
 

@@ -19,7 +19,7 @@ from gpufence.pods import Pod
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner, Reference
 
-GPU = Pod({}, (), "", {}, {}, has_resource_claims=False)
+GPU = Pod({}, (), "", {}, {})
 DEPLOYMENTS = ApiKind("apps/v1", "Deployment", "deployments", scalable=True)
 REPLICA_SETS = ApiKind("apps/v1", "ReplicaSet", "replicasets", scalable=True)
 SERVICES = ApiKind("serving.kserve.io/v1beta1", "InferenceService", "inferenceservices")

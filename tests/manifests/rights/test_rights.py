@@ -35,8 +35,6 @@ WITHHELD = {
     # RBAC cannot limit creation to names; the Secrets come with the manifests, and where somebody
     # deleted one, the refusal becomes a message that says so.
     "certs": {Right("", "secrets", "create")},
-    # Component need brings the kind, and the right with it.
-    "webhook": {Right("gpufence.io", "gpumemoryprofiles", verb) for verb in ("list", "watch")},
 }
 
 
@@ -154,7 +152,11 @@ def test_viewers_may_read_what_the_plugin_reads() -> None:
     has more.
     """
     table = {
-        Right("", f"{each['resource']}/{each.get('subresource', '')}".rstrip("/"), each["verb"])
+        Right(
+            each.get("group", ""),
+            f"{each['resource']}/{each.get('subresource', '')}".rstrip("/"),
+            each["verb"],
+        )
         for each in read.RIGHTS.values()
     }
 

@@ -258,6 +258,7 @@ def test_as_much_as_is_ever_kept_is_taken(guarded: ClusterSite) -> None:
     with guarded.cluster() as agent:
         owners(agent)
         agent.store_need(NodeNeed(guarded.node, crowd))
+        wait_for(lambda: guarded.exists(path) or None, agent)
     made = guarded.admin.get(path)
     guarded.admin.delete(path)
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpufence.cards import Card, Instance
 from gpufence.quantity import GIB
-from gpufence.slices import cards_of
+from gpufence.slices import cards_of, read_slice
 
 T4 = Card("GPU-0", 0, "Tesla T4", 15 * GIB, (7, 5))
 
@@ -100,3 +100,10 @@ def test_the_newest_generation_of_a_pool_counts() -> None:
         {"gpu.nvidia.com/node-1/gpu-0", "gpu.nvidia.com/node-1/gpu-1"},
         {"gpu.nvidia.com/node-1/gpu-0", "gpu.nvidia.com/node-1/gpu-1"},
     ] == [set(cards_of(items)) for items in ([old, *new], [*new, old])]
+
+
+def test_a_slice_that_cannot_be_read_is_none() -> None:
+    """
+    One slice whose spec is no object costs nobody the others.
+    """
+    assert read_slice({"spec": "nothing"}) is None

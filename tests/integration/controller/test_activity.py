@@ -2,6 +2,7 @@
 How busy an owner is, for whoever scales it: an answer only where everything is known.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,18 +16,34 @@ OPEN = {"GPUFENCE_ACTIVITY_AUTH": "none"}
 RBAC = "rbac.authorization.k8s.io/v1"
 
 
-def answer(controller: ControllerProcess, path: str, status: int = 200) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def answering(shared_site: ControllerSite) -> Iterator[ControllerProcess]:
     """
-    Wait for an answer of this kind.
+    One controller for all tests that only ask, and play no trick on agents.
+    """
+    with shared_site.controller(**OPEN) as controller:
+        controller.wait_until_leading()
+        yield controller
+
+
+def answer(
+    controller: ControllerProcess, path: str, status: int = 200, **said: float
+) -> dict[str, Any]:
+    """
+    Wait for an answer of this kind, which says this among other things.
     """
     wait_until(
-        lambda: controller.activity(path)[0] == status,
+        lambda: (
+            (found := controller.activity(path))[0] == status and said.items() <= found[1].items()
+        ),
         lambda: f"{controller.activity(path)} {controller.lines}",
     )
     return controller.activity(path)[1]
 
 
-def test_busy_replicas_add_up(site: ControllerSite, full_namespace: str) -> None:
+def test_busy_replicas_add_up(
+    site: ControllerSite, answering: ControllerProcess, full_namespace: str
+) -> None:
     """
     Two pods that were busy for three quarters of the last minute are one and a half; room is what
     still fits on both nodes.
@@ -35,13 +52,11 @@ def test_busy_replicas_add_up(site: ControllerSite, full_namespace: str) -> None
     site.played.busy.add("worker")
     site.deploy(full_namespace, "worker", 2, units=5)
     site.wait_for_pods(full_namespace, 2)
-    with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
-        found = {
-            word: answer(controller, f"{full_namespace}/{word}/worker")
-            for word in ("deployments", "Deployment", "deploy", "deployments.apps")
-        }
-        metrics = controller.metrics()
+    found = {
+        word: answer(answering, f"{full_namespace}/{word}/worker", busyReplicas=1.5)
+        for word in ("deployments", "Deployment", "deploy", "deployments.apps")
+    }
+    metrics = answering.metrics()
 
     assert {"busyReplicas": 1.5, "idleSeconds": 0.0, "replicas": 2} == {
         key: value for key, value in found["deployments"].items() if key != "room"
@@ -51,35 +66,38 @@ def test_busy_replicas_add_up(site: ControllerSite, full_namespace: str) -> None
     assert metrics["gpufence_controller_agents_silent_total"] == 0
 
 
-def test_an_idle_owner_says_for_how_long(site: ControllerSite, full_namespace: str) -> None:
+def test_an_idle_owner_says_for_how_long(
+    site: ControllerSite, answering: ControllerProcess, full_namespace: str
+) -> None:
     """
     The shortest time of all its pods counts.
     """
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
-    site.wait_for_pods(full_namespace, 1)
-    with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
-        found = answer(controller, f"{full_namespace}/deployments/worker")
+    path = f"{full_namespace}/deployments/worker"
+    wait_until(lambda: answer(answering, path)["idleSeconds"] is not None, answering.lines)
+    found = answer(answering, path)
 
     assert 0.0 == found["busyReplicas"]
     assert site.played.idle_seconds <= found["idleSeconds"] < site.played.idle_seconds + 60
 
 
-def test_an_owner_without_pods_is_known(site: ControllerSite, full_namespace: str) -> None:
+def test_an_owner_without_pods_is_known(
+    site: ControllerSite, answering: ControllerProcess, full_namespace: str
+) -> None:
     """
     From zero it can be told how many would fit, by its template.
     """
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker", 0, units=15)
-    with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
-        found = answer(controller, f"{full_namespace}/deployments/worker")
+    found = answer(answering, f"{full_namespace}/deployments/worker", room=4)
 
     assert {"busyReplicas": 0.0, "idleSeconds": None, "room": 4, "replicas": 0} == found
 
 
-def test_pods_that_wait_are_known_to_do_nothing(site: ControllerSite, full_namespace: str) -> None:
+def test_pods_that_wait_are_known_to_do_nothing(
+    site: ControllerSite, answering: ControllerProcess, full_namespace: str
+) -> None:
     """
     They count as nothing busy, and take no room.
     """
@@ -88,9 +106,7 @@ def test_pods_that_wait_are_known_to_do_nothing(site: ControllerSite, full_names
     site.deploy(full_namespace, "worker", 5, units=15)
     site.wait_for_pods(full_namespace, 4)
     site.wait_for_pods(full_namespace, 1, "Pending")
-    with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
-        found = answer(controller, f"{full_namespace}/deployments/worker")
+    found = answer(answering, f"{full_namespace}/deployments/worker", busyReplicas=3.0, room=0)
 
     assert (3.0, 0, 5) == (found["busyReplicas"], found["room"], found["replicas"])
 
@@ -113,7 +129,6 @@ def test_while_anything_is_unknown_there_is_no_number(
         getattr(site.agents, fault).add(site.one)
     site.wait_for_pods(full_namespace, 2)
     with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
         right = answer(controller, f"{full_namespace}/deployments/right")
         left = answer(controller, f"{full_namespace}/deployments/left", 503)
 
@@ -129,7 +144,6 @@ def test_a_stale_view_is_no_answer(site: ControllerSite, full_namespace: str) ->
     site.deploy(full_namespace, "worker")
     site.wait_for_pods(full_namespace, 1)
     with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
         answer(controller, f"{full_namespace}/deployments/worker")
         site.plane.stop_api_server()
         try:
@@ -139,34 +153,31 @@ def test_a_stale_view_is_no_answer(site: ControllerSite, full_namespace: str) ->
         answer(controller, f"{full_namespace}/deployments/worker")
 
 
-@pytest.mark.parametrize("path", ["deployments/nobody", "statefulsets/worker", "", "a/b/c/d"])
 def test_who_is_not_there_is_not_found(
-    site: ControllerSite, full_namespace: str, path: str
+    site: ControllerSite, answering: ControllerProcess, full_namespace: str
 ) -> None:
     """
     The answer says what to do.
     """
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
-    with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
-        found = answer(controller, f"{full_namespace}/{path}", 404)
+    absent = ("deployments/nobody", "statefulsets/worker", "", "a/b/c/d")
+    answer(answering, f"{full_namespace}/deployments/worker")
+    found = [answer(answering, f"{full_namespace}/{path}", 404)["error"] for path in absent]
 
-    assert names.MODE in found["error"]
+    assert [True] * len(absent) == [names.MODE in text for text in found]
 
 
 def test_a_namespace_that_says_nothing_is_not_shown(
-    site: ControllerSite, full_namespace: str
+    site: ControllerSite, answering: ControllerProcess, full_namespace: str
 ) -> None:
     """
     Only who is fenced, or says what becomes of idle GPUs, is anybody's business.
     """
     site.deploy(full_namespace, "worker")
     site.wait_for_pods(full_namespace, 1)
-    with site.controller(**OPEN) as controller:
-        controller.wait_until_leading()
-        found = answer(controller, f"{full_namespace}/deployments/worker", 404)
-        shown = controller.owner(full_namespace, "worker")
+    found = answer(answering, f"{full_namespace}/deployments/worker", 404)
+    shown = answering.owner(full_namespace, "worker")
 
     assert {} == shown
     assert "fenced" in found["error"]
@@ -183,14 +194,12 @@ def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespa
     token = site.plane.service_account_token(full_namespace, "default")
     path = f"{full_namespace}/deployments/worker"
     with site.controller() as controller:
-        controller.wait_until_leading()
         wait_until(lambda: controller.owner(full_namespace, "worker"))
         nobody, wrong = (controller.activity(path, text) for text in ("", "x"))
         stranger = controller.activity(path, token)
         absent = controller.activity(f"{full_namespace}/deployments/nobody")
     allow(site, full_namespace)
     with site.controller() as controller:
-        controller.wait_until_leading()
         wait_until(lambda: controller.owner(full_namespace, "worker"))
         allowed = eventually(lambda: controller.activity(path, token)[0] == 200, 5.0)
         missing = controller.activity(f"{full_namespace}/deployments/nobody", token)

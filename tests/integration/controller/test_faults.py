@@ -4,13 +4,14 @@ Acts that are cut short anywhere: nothing is scaled twice, and nothing that was 
 
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from gpufence import names
 from kube import PatchType, group
-from tests.support.controller.gate import Gate, noting, scaling
+from tests.support.controller.gate import Gate, Trouble, noting, scaling
 from tests.support.controller.process import ControllerProcess
 from tests.support.controller.site import ControllerSite
 from tests.support.observing import eventually, wait_until
@@ -51,15 +52,17 @@ def behind(gate: Gate, site: ControllerSite, folder: Path, **settings: str) -> C
     return site.controller(KUBECONFIG=str(gate.kubeconfig(folder, token)), **settings)
 
 
-def settled(site: ControllerSite, namespace: str) -> bool:
-    return site.phase(namespace, "worker") == "released"
+def settled(site: ControllerSite, namespace: str, name: str = "worker") -> bool:
+    return site.phase(namespace, name) == "released"
 
 
-def assert_released_once(site: ControllerSite, namespace: str, wanted: list[int]) -> None:
+def assert_released_once(
+    site: ControllerSite, namespace: str, wanted: list[int], name: str = "worker"
+) -> None:
     """
     Both replicas are noted, and were taken once.
     """
-    note = site.note(namespace, "worker")
+    note = site.note(namespace, name)
     wait_until(lambda: wanted[-1] == 0)
 
     assert note is not None
@@ -67,34 +70,33 @@ def assert_released_once(site: ControllerSite, namespace: str, wanted: list[int]
     assert [2, 0] == wanted
 
 
-@pytest.mark.parametrize("chosen", [noting, scaling], ids=["note", "scale"])
-def test_a_request_that_is_lost_is_made_up_for(
-    site: ControllerSite, worker: str, wanted: list[int], gate: Gate, tmp_path: Path, chosen: object
+CUT = {
+    "note-lost": (Trouble.LOSE, noting),
+    "scale-lost": (Trouble.LOSE, scaling),
+    "note-unanswered": (Trouble.LOSE_ANSWER, noting),
+    "scale-unanswered": (Trouble.LOSE_ANSWER, scaling),
+}
+
+
+def test_what_is_lost_on_the_way_is_made_up_for(
+    site: ControllerSite, full_namespace: str, gate: Gate, tmp_path: Path
 ) -> None:
     """
-    What never arrived is undone, and done anew.
+    What never arrived is undone, and done anew; what arrived all the same is seen, and finished.
     """
-    gate.lose(noting if chosen is noting else scaling)
-    with behind(gate, site, tmp_path) as controller:
-        wait_until(gate.lost.is_set, controller.lines)
-        wait_until(lambda: settled(site, worker), controller.lines)
-
-    assert_released_once(site, worker, wanted)
-
-
-@pytest.mark.parametrize("chosen", [noting, scaling], ids=["note", "scale"])
-def test_an_answer_that_is_lost_is_made_up_for(
-    site: ControllerSite, worker: str, wanted: list[int], gate: Gate, tmp_path: Path, chosen: object
-) -> None:
-    """
-    What arrived all the same is seen, and finished.
-    """
-    gate.lose_answer(noting if chosen is noting else scaling)
-    with behind(gate, site, tmp_path) as controller:
-        wait_until(gate.lost.is_set, controller.lines)
-        wait_until(lambda: settled(site, worker), controller.lines)
-
-    assert_released_once(site, worker, wanted)
+    site.fence(full_namespace)
+    for name, (what, chosen) in CUT.items():
+        gate.trouble(what, chosen(name))
+        site.deploy(full_namespace, name, 2)
+    site.wait_for_pods(full_namespace, 2 * len(CUT))
+    with ExitStack() as following, behind(gate, site, tmp_path) as controller:
+        wanted = {name: following.enter_context(site.history(full_namespace, name)) for name in CUT}
+        wait_until(lambda: gate.over_with, controller.lines)
+        wait_until(
+            lambda: all(settled(site, full_namespace, name) for name in CUT), controller.lines
+        )
+        for name in CUT:
+            assert_released_once(site, full_namespace, wanted[name], name)
 
 
 def test_an_api_server_that_goes_in_mid_act_changes_nothing(
@@ -103,7 +105,7 @@ def test_an_api_server_that_goes_in_mid_act_changes_nothing(
     """
     Between the note and the scaling it is stopped; when it is back, the release ends as it should.
     """
-    gate.hold(scaling)
+    gate.trouble(Trouble.HOLD, scaling("worker"))
     with behind(gate, site, tmp_path, GPUFENCE_REQUEST_SECONDS="1.4") as controller:
         wait_until(gate.held.is_set, controller.lines)
         site.plane.stop_api_server()
@@ -126,9 +128,9 @@ def test_a_leader_that_sleeps_in_mid_act_does_not_act_when_it_wakes(
     """
     long = {"GPUFENCE_REQUEST_SECONDS": "1.4"}
     if where == "in the scaling":
-        gate.hold(scaling)
+        gate.trouble(Trouble.HOLD, scaling("worker"))
     else:
-        gate.hold_answer(noting)
+        gate.trouble(Trouble.HOLD_ANSWER, noting("worker"))
     with behind(gate, site, tmp_path, **long) as first:
         wait_until(gate.held.is_set, first.lines)
         first.process.send_signal(signal.SIGSTOP)
@@ -139,8 +141,9 @@ def test_a_leader_that_sleeps_in_mid_act_does_not_act_when_it_wakes(
                 gate.let_go()
                 first.process.send_signal(signal.SIGCONT)
                 wait_until(lambda: not first.metrics()["gpufence_controller_leader"])
-                again = eventually(lambda: not settled(site, worker), 2.0)
-                late = [status for method, path, status in gate.statuses if scaling(method, path)]
+                again = eventually(lambda: not settled(site, worker), 1.0)
+                scaled = scaling("worker")
+                late = [status for method, path, status in gate.statuses if scaled(method, path)]
         finally:
             first.process.send_signal(signal.SIGCONT)
 
@@ -180,35 +183,56 @@ def test_who_loses_the_lease_stops_acting(site: ControllerSite, worker: str) -> 
         site.admin.patch(path, taken, PatchType.MERGE)
         wait_until(lambda: not controller.metrics()["gpufence_controller_leader"])
         site.played.busy.clear()
-        released = eventually(lambda: site.replicas(worker, "worker") == 0, 5.0)
+        released = eventually(lambda: site.replicas(worker, "worker") == 0, 2.5)
         site.admin.patch(path, {"spec": {"holderIdentity": ""}}, PatchType.MERGE)
         wait_until(lambda: settled(site, worker), controller.lines)
 
     assert not released
 
 
-@pytest.mark.parametrize("fault", ["silent", "stale", "busy by now", "unknown", "nowhere"])
-def test_the_last_look_stops_a_release(site: ControllerSite, worker: str, fault: str) -> None:
+def test_agents_that_do_not_tell_stop_a_release(site: ControllerSite, full_namespace: str) -> None:
     """
-    Pods say that they are idle, but their agents do not, say something else, or do not answer.
+    Pods say that they are idle, but their agents do not answer, or tell of long ago.
     """
-    settings = {}
-    if fault == "silent":
-        site.agents.silent.update(site.played.nodes)
-    elif fault == "stale":
-        site.agents.stale.update(site.played.nodes)
-    elif fault == "nowhere":
-        settings["GPUFENCE_AGENTS"] = "elsewhere=http://127.0.0.1:1"
-    else:
-        site.played.contradict(fault)
-    try:
-        with site.controller(**settings) as controller:
-            wait_until(lambda: controller.acts("release", "called-off"), controller.lines)
-            released = eventually(lambda: site.replicas(worker, "worker") == 0, 3.0)
-            why = controller.owner(worker, "worker")["why"]
-    finally:
-        site.played.contradict("")
+    site.agents.silent.add(site.one)
+    site.agents.stale.add(site.two)
+
+    assert_called_off(site, full_namespace, {"silent": site.one, "stale": site.two})
+
+
+def test_agents_that_say_something_else_stop_a_release(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    By now a pod works, or nobody can tell; or there is no agent on its node to be asked.
+    """
+    site.played.contradictions |= {"working": "busy", "veiled": "Unknown"}
+    placed = {"working": site.one, "veiled": site.one, "alone": site.two}
+
+    assert_called_off(
+        site, full_namespace, placed, GPUFENCE_AGENTS=site.agents.setting_of(site.one)
+    )
+
+
+def assert_called_off(
+    site: ControllerSite, namespace: str, placed: dict[str, str], **settings: str
+) -> None:
+    """
+    None of these owners is released, and it is said why.
+    """
+    site.fence(namespace)
+    for name, node in placed.items():
+        site.deploy(namespace, name, 2, nodeSelector={"pool": node})
+    site.wait_for_pods(namespace, 2 * len(placed))
+    with site.controller(**settings) as controller:
+        wait_until(
+            lambda: controller.acts("release", "called-off") >= len(placed), controller.lines
+        )
+        released = eventually(lambda: any(site.replicas(namespace, n) == 0 for n in placed), 1.0)
+        why = [controller.owner(namespace, name)["why"] for name in placed]
+        released_at_all = controller.acts("release")
 
     assert not released
-    assert site.note(worker, "worker") is None
-    assert why
+    assert 0 == released_at_all
+    assert [None] * len(placed) == [site.note(namespace, name) for name in placed]
+    assert all(why)

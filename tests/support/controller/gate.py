@@ -7,6 +7,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable
+from enum import Enum, auto
 from pathlib import Path
 
 from simulator.controlplane import ControlPlane
@@ -19,12 +20,29 @@ _SECONDS = 300.0
 Chosen = Callable[[str, str], bool]
 
 
-def scaling(method: str, path: str) -> bool:
-    return method == "PUT" and path.endswith("/scale")
+class Trouble(Enum):
+    """
+    What happens to a request, or to the answer of one that has arrived.
+    """
+
+    LOSE = auto()
+    LOSE_ANSWER = auto()
+    HOLD = auto()
+    HOLD_ANSWER = auto()
 
 
-def noting(method: str, path: str) -> bool:
-    return method == "PATCH" and "/deployments/" in path
+def scaling(owner: str) -> Chosen:
+    """
+    Choose what scales a Deployment of that name.
+    """
+    return lambda method, path: method == "PUT" and path.endswith(f"/deployments/{owner}/scale")
+
+
+def noting(owner: str) -> Chosen:
+    """
+    Choose what writes a note on a Deployment of that name.
+    """
+    return lambda method, path: method == "PATCH" and path.endswith(f"/deployments/{owner}")
 
 
 class Gate(HttpServer):
@@ -37,16 +55,19 @@ class Gate(HttpServer):
         super().__init__()
         self._port = plane.port
         self._tls = ssl.create_default_context(cafile=str(plane.ca_file))
-        self._lose: Chosen | None = None
-        self._lose_answer: Chosen | None = None
-        self._hold: Chosen | None = None
-        self._hold_answer: Chosen | None = None
+        self._troubles: list[tuple[Trouble, Chosen]] = []
         self._refuse: Chosen | None = None
         self._open = threading.Event()
         self.refused = threading.Event()
         self.held = threading.Event()
-        self.lost = threading.Event()
         self.statuses: list[tuple[str, str, int]] = []
+
+    @property
+    def over_with(self) -> bool:
+        """
+        Return whether every trouble has happened.
+        """
+        return not self._troubles
 
     def kubeconfig(self, folder: Path, token: str) -> Path:
         """
@@ -65,19 +86,8 @@ class Gate(HttpServer):
         path.write_text(json.dumps(config), encoding="utf-8")
         return path
 
-    def lose(self, chosen: Chosen) -> None:
-        self._lose = chosen
-
-    def lose_answer(self, chosen: Chosen) -> None:
-        self._lose_answer = chosen
-
-    def hold(self, chosen: Chosen) -> None:
-        self._open.clear()
-        self._hold = chosen
-
-    def hold_answer(self, chosen: Chosen) -> None:
-        self._open.clear()
-        self._hold_answer = chosen
+    def trouble(self, what: Trouble, chosen: Chosen) -> None:
+        self._troubles.append((what, chosen))
 
     def refuse(self, chosen: Chosen) -> None:
         self.refused.clear()
@@ -95,18 +105,22 @@ class Gate(HttpServer):
             exchange.answer(503, b"{}")
             self.refused.set()
             return
-        if self._lose is not None and self._lose(method, path):
-            self._lose = None
-            self.lost.set()
+        if self._strikes(Trouble.LOSE, method, path):
             exchange.cut()
             return
-        if self._hold is not None and self._hold(method, path):
-            self._hold = None
+        if self._strikes(Trouble.HOLD, method, path):
             self._wait()
         try:
             self._hand_on(exchange, method, path)
         except (OSError, http.client.HTTPException):
             exchange.cut()
+
+    def _strikes(self, what: Trouble, method: str, path: str) -> bool:
+        for item in self._troubles:
+            if item[0] is what and item[1](method, path):
+                self._troubles.remove(item)
+                return True
+        return False
 
     def _wait(self) -> None:
         self.held.set()
@@ -121,14 +135,11 @@ class Gate(HttpServer):
             connection.request(method, exchange.path, exchange.body or None, headers)
             answer = connection.getresponse()
             self.statuses.append((method, path, answer.status))
-            if self._lose_answer is not None and self._lose_answer(method, path):
-                self._lose_answer = None
+            if self._strikes(Trouble.LOSE_ANSWER, method, path):
                 answer.read()
-                self.lost.set()
                 exchange.cut()
                 return
-            if self._hold_answer is not None and self._hold_answer(method, path):
-                self._hold_answer = None
+            if self._strikes(Trouble.HOLD_ANSWER, method, path):
                 self._wait()
             self._answer(exchange, answer)
         finally:

@@ -16,7 +16,7 @@ from kube import Client, JsonObject, KubeError, NotFoundError, PatchType, as_is,
 from tests.support.http_server import Exchange, HttpServer
 from tests.support.threads import Beside
 
-_STEP_SECONDS = 0.05
+_STEP_SECONDS = 0.1
 
 
 def gpu_node(name: str, cards: int = 2) -> JsonObject:
@@ -41,7 +41,8 @@ def gpu_node(name: str, cards: int = 2) -> JsonObject:
 class PlayedNodes(Beside):
     """
     Use it as a context manager. `busy` are parts of the names of pods that work; all others are
-    idle, and have been for `idle_seconds` when they begin.
+    idle, and have been for `idle_seconds` when they begin. `contradictions` tell what agents say of
+    pods, by parts of their names, where that is something else than their conditions do.
     """
 
     def __init__(self, admin: Client, *nodes: str) -> None:
@@ -51,7 +52,7 @@ class PlayedNodes(Beside):
         self.busy: set[str] = set()
         self.unknown: set[str] = set()
         self.idle_seconds = 10.0
-        self._contradiction = ""
+        self.contradictions: dict[str, str] = {}
         self._pods: dict[str, JsonObject] = {}
         self._said: dict[str, tuple[str, float]] = {}
         for name in nodes:
@@ -116,12 +117,6 @@ class PlayedNodes(Beside):
             return "busy"
         return "Unknown" if any(part in name for part in self.unknown) else "True"
 
-    def contradict(self, what: str) -> None:
-        """
-        Let agents tell of all pods something else than their conditions do.
-        """
-        self._contradiction = what
-
     def snapshot(self, node: str, age_seconds: float) -> Snapshot:
         pods = [item for item in self._pods.values() if item["spec"].get("nodeName") == node]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -137,7 +132,8 @@ class PlayedNodes(Beside):
 
     def _row(self, metadata: dict[str, Any]) -> PodRow:
         said, began = self._said.get(metadata["uid"], ("Unknown", time.time()))
-        said = {"busy by now": "busy", "unknown": "Unknown"}.get(self._contradiction, said)
+        other = (word for part, word in self.contradictions.items() if part in metadata["name"])
+        said = next(other, said)
         seconds = time.time() - began
         activity = {
             "True": PodActivityRow("idle", seconds, "NoKernels", busy_share=0.0),
@@ -159,9 +155,11 @@ class PlayedAgents(HttpServer):
         self.silent: set[str] = set()
         self.stale: set[str] = set()
 
-    @property
-    def setting(self) -> str:
-        return ",".join(f"{node}={self.url}/{node}" for node in self._played.nodes)
+    def setting_of(self, *nodes: str) -> str:
+        """
+        Return where the agents of nodes are, by default those of all.
+        """
+        return ",".join(f"{node}={self.url}/{node}" for node in nodes or self._played.nodes)
 
     def handle(self, exchange: Exchange) -> None:
         node = exchange.path.split("/")[1]

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from gpufence import names
-from gpufence.idle import ReleaseNote, read_note
+from gpufence.idle import ReleaseNote, WakeBy, read_note
 from gpufence.need import NodeNeed, need_configmap, write_need
 from gpufence.need.profile import KIND
 from kube import (
@@ -124,7 +124,7 @@ class ControllerSite(PlaneSite):
             **{
                 "KUBECONFIG": str(self.kubeconfig_of(names.CONTROLLER)),
                 "GPUFENCE_NAMESPACE": self.system,
-                "GPUFENCE_AGENTS": self.agents.setting,
+                "GPUFENCE_AGENTS": self.agents.setting_of(),
                 "GPUFENCE_IDENTITY": f"controller-{uuid4().hex[:6]}",
                 **settings,
             }
@@ -180,6 +180,16 @@ class ControllerSite(PlaneSite):
     def phase(self, namespace: str, name: str, kind: ApiKind = DEPLOYMENTS) -> str:
         note = self.note(namespace, name, kind)
         return "" if note is None else str(note.phase)
+
+    def outlast(self, namespace: str, name: str = "witness") -> None:
+        """
+        Wait until an owner that is made now has been released: whoever was there before it, and
+        may go, has gone by then.
+        """
+        made = worker(name)
+        made["metadata"]["annotations"] = {names.WAKE: WakeBy.MANUAL}
+        self.admin.post(DEPLOYMENTS.path(namespace), made)
+        wait_until(lambda: self.phase(namespace, name) == "released", "the witness stays")
 
     def scale(self, namespace: str, name: str, replicas: int) -> None:
         """

@@ -2,6 +2,7 @@
 Every manifest of a folder, as kustomize would take it: listed files and listed folders.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,13 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 BASE = DEPLOY / "base"
 COMPONENTS = DEPLOY / "components"
+
+
+def all_of(text: str) -> Iterator[dict[str, Any]]:
+    """
+    Read YAML documents, ten times as fast as by Python alone.
+    """
+    return yaml.load_all(text, Loader=yaml.CSafeLoader)
 
 
 def kustomization(folder: Path) -> dict[str, Any]:
@@ -34,7 +42,7 @@ def files(folder: Path) -> list[Path]:
 @cache
 def _parsed(folder: Path) -> list[dict[str, Any]]:
     texts = [path.read_text(encoding="utf-8") for path in files(folder)]
-    return [item for text in texts for item in yaml.safe_load_all(text)]
+    return [item for text in texts for item in all_of(text)]
 
 
 def objects(folder: Path = BASE) -> list[dict[str, Any]]:

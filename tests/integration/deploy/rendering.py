@@ -7,16 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from simulator.controlplane import ControlPlane
+from tests.support.manifests import all_of
 
 Objects = dict[tuple[str, str], dict[str, Any]]
 WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})
 
 
 def rendered(plane: ControlPlane, folder: Path) -> Objects:
-    items = yaml.safe_load_all(plane.kubectl("kustomize", str(folder)).stdout)
+    items = all_of(plane.kubectl("kustomize", str(folder)).stdout)
     return {(item["kind"], item["metadata"]["name"]): item for item in items}
 
 

@@ -67,19 +67,17 @@ class Disturbance:
 
 def short_program(dice: random.Random, cards: int) -> list[Disturbance]:
     """
-    Draw the weather of two minutes: some of each sort, clear sky in between.
+    Draw the weather of a little more than a minute: one of each sort, clear sky in between.
     """
     program = (
-        (6.0, dice.choice([Trouble.CHILD_KILLED, Trouble.LIBRARY_CRASHES]), 0.0),
-        (11.0, dice.choice(OF_CARD), 2.0),
-        (18.0, Trouble.CARD_FULL, 6.0),
-        (27.0, dice.choice([Trouble.KILL_SWITCH, Trouble.POLICY_GONE]), 3.0),
-        (36.0, Trouble.OUTAGE, 0.3),
-        (52.0, Trouble.AGENT_KILLED, 0.0),
-        (67.0, dice.choice(OF_CARD), 4.0),
-        (77.0, dice.choice([Trouble.CHILD_STOPPED, Trouble.DRIVER_UPGRADED]), 2.0),
-        (90.0, Trouble.OUTAGE, 4.0),
-        (105.0, Trouble.SLOW, 3.0),
+        (5.0, dice.choice([Trouble.CHILD_KILLED, Trouble.LIBRARY_CRASHES]), 0.0),
+        (10.0, dice.choice(OF_CARD), 3.0),
+        (17.0, Trouble.CARD_FULL, 6.0),
+        (26.0, dice.choice([Trouble.KILL_SWITCH, Trouble.POLICY_GONE]), 3.0),
+        (33.0, Trouble.AGENT_KILLED, 0.0),
+        (45.0, dice.choice([Trouble.CHILD_STOPPED, Trouble.DRIVER_UPGRADED]), 2.0),
+        (53.0, Trouble.OUTAGE, 4.0),
+        (65.0, Trouble.SLOW, 3.0),
     )
     return [Disturbance(*item, dice.randrange(cards)) for item in program]
 

@@ -70,6 +70,7 @@ class ProfileChange(NamedTuple):
     minor: bool = False
 
 
+_NO_CARD: Final = (None,)
 _NO_CHANGE: Final = ProfileChange(ProfileStep.NOTHING)
 
 
@@ -122,8 +123,9 @@ def terms_of(before: KeptProfile | None, ceiling_bytes: int | None) -> ProposalT
 
 def needs_of(remembered: RememberedNeeds, terms: ProposalTerms, today: str) -> list[NeedSummary]:
     """
-    Add up what is remembered of an owner's last days. Of its cards the most that any node says
-    counts: so no single one brings a target down.
+    Add up what is remembered of an owner's last days. Of its cards the most memory that any node
+    says counts, and of their reserves whichever makes the larger target: so no single node brings
+    one down.
     """
     since = first_day(today)
     nodes = []
@@ -132,8 +134,12 @@ def needs_of(remembered: RememberedNeeds, terms: ProposalTerms, today: str) -> l
         days = tuple(day for day in owner.days if since <= day.day <= today)
         nodes.append(NodeNeed("", (owner._replace(days=days),)))
     cards = _cards(remembered.cards)
-    summarised = (summarise(owner, cards.get(owner.key.card), terms) for owner in merged(nodes))
-    return [each for each in summarised if each is not None]
+    found = []
+    for owner in merged(nodes):
+        each = [summarise(owner, card, terms) for card in cards.get(owner.key.card, _NO_CARD)]
+        said = [item for item in each if item is not None]
+        found += sorted(said, key=lambda item: item.target_bytes or 0)[-1:]
+    return found
 
 
 def change_of(
@@ -192,13 +198,14 @@ def _is_touched(before: KeptProfile) -> bool:
     return profile.apply is not Apply.NEVER or profile.terms != NO_TERMS
 
 
-def _cards(cards: Iterable[CardNeed]) -> dict[str, CardNeed]:
-    found: dict[str, CardNeed] = {}
-    for card in cards:
-        other = found.get(card.model, card)
-        found[card.model] = CardNeed(
-            card.model,
-            max(card.memory_bytes, other.memory_bytes),
-            max(card.reserve_bytes, other.reserve_bytes),
-        )
-    return found
+def _cards(cards: Iterable[CardNeed]) -> dict[str, list[CardNeed]]:
+    """
+    Return each model with the most memory, once for each reserve that any node tells.
+    """
+    found: dict[str, list[CardNeed]] = {}
+    for card in sorted(cards):
+        found.setdefault(card.model, []).append(card)
+    return {
+        model: [each._replace(memory_bytes=max(item.memory_bytes for item in alike)) for each in alike]
+        for model, alike in found.items()
+    }

@@ -49,15 +49,17 @@ class Measured(NamedTuple):
     """
     What is added up of a key's rows, one for each day and node on which it held memory.
 
-    `pods` is how many different ones there were at the least, `too_small_bytes` the largest limit
-    at which one was evicted or CUDA was out of memory, 0 for none.
+    `peak_bytes` is the most of all rows, `held` what each of them asks a limit for. `pods` is how
+    many different ones there were at the least, `too_small_bytes` the largest limit at which one
+    was evicted or CUDA was out of memory, 0 for none.
     """
 
     key: NeedKey
     rows: tuple[NeedDay, ...]
     card: CardNeed
     days: tuple[str, ...]
-    most: MostHeld
+    peak_bytes: int
+    held: frozenset[MostHeld]
     pods: int
     held_seconds: float
     too_small_bytes: int
@@ -111,7 +113,8 @@ def measured_of(owner: OwnerNeed, card: CardNeed | None) -> Measured | None:
         rows=rows,
         card=card or CardNeed(owner.key.card, 0, reserve_bytes(None)),
         days=tuple(sorted(by_day)),
-        most=_most(rows),
+        peak_bytes=max(row.peak_bytes for row in rows),
+        held=_held(rows),
         pods=max(started, at_once),
         held_seconds=sum(max(row.held_seconds for row in of_day) for of_day in by_day.values()),
         too_small_bytes=max(_too_small(row) for row in rows),
@@ -124,10 +127,10 @@ def cap_reason(measured: Measured) -> str:
     was told, or that there is, and never took less where it could have taken more.
     """
     free = max((row.peak_bytes for row in measured.rows if not _at_cap(row, measured)), default=0)
-    if measured.most.peak_bytes <= free:
+    if measured.peak_bytes <= free:
         return ""
-    peak = mebibytes(measured.most.peak_bytes)
-    highest = [row for row in measured.rows if row.peak_bytes == measured.most.peak_bytes]
+    peak = mebibytes(measured.peak_bytes)
+    highest = [row for row in measured.rows if row.peak_bytes == measured.peak_bytes]
     if any(_took_all(row, measured.card) for row in highest):
         what = f"{peak} is all that it was told to take"
     else:
@@ -187,7 +190,7 @@ def _settled_days(measured: Measured) -> int:
 def _rises(measured: Measured) -> bool:
     before = measured.days[:-RISE_DAYS]
     peak = max((row.peak_bytes for row in measured.rows if row.day in before), default=0)
-    return measured.most.peak_bytes * _ALL > peak * (_ALL + RISE_PERCENT)
+    return measured.peak_bytes * _ALL > peak * (_ALL + RISE_PERCENT)
 
 
 def _at_cap(row: NeedDay, measured: Measured) -> bool:
@@ -209,18 +212,16 @@ def _took_all(row: NeedDay, card: CardNeed) -> bool:
     return heeds and allocated * _ALL >= row.told_bytes * FULL_PERCENT
 
 
-def _most(rows: tuple[NeedDay, ...]) -> MostHeld:
+def _held(rows: tuple[NeedDay, ...]) -> frozenset[MostHeld]:
     """
-    Return the most of all rows. Who was largest is unknown where any of them does not say; how many
-    share the part is as the newest says.
+    Return what each row asks a limit for; as many share the part as it says, or the newest do. One
+    row more, whoever wrote it, so never makes a target smaller.
     """
-    highest = max(rows, key=lambda row: (row.peak_bytes, -row.processes))
-    largest = max(row.process_bytes for row in rows) if all(_tells(row) for row in rows) else 0
-    return MostHeld(highest.peak_bytes, highest.processes, largest, rows[-1].shares)
-
-
-def _tells(row: NeedDay) -> bool:
-    return bool(row.process_bytes)
+    shares = max(row.shares for row in rows if row.day == rows[-1].day)
+    return frozenset(
+        MostHeld(row.peak_bytes, row.processes, row.process_bytes, max(row.shares, shares))
+        for row in rows
+    )
 
 
 def _too_small(row: NeedDay) -> int:

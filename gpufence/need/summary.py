@@ -98,11 +98,11 @@ def summarise(
     at_cap = cap_reason(measured)
     target = None
     if not at_cap and confidence is not Confidence.LOW:
-        target = target_for(measured.most, measured.too_small_bytes, _terms(measured, terms))
+        target = target_for(measured.held, measured.too_small_bytes, _terms(measured, terms))
     newest = measured.newest
     return NeedSummary(
         key=owner.key,
-        peak_bytes=measured.most.peak_bytes,
+        peak_bytes=measured.peak_bytes,
         target_bytes=None if target is None else target.limit_bytes,
         confidence=confidence,
         days=len(measured.days),
@@ -128,11 +128,10 @@ def _why_peak(measured: Measured) -> str:
     """
     Return when the most was held, and who says so.
     """
-    most = measured.most
-    row = next(row for row in measured.rows if row.peak_bytes == most.peak_bytes)
+    row = next(row for row in measured.rows if row.peak_bytes == measured.peak_bytes)
     by = "the driver's own high-water mark" if row.driver_peak else "as the agent measured"
     several = f" in {row.processes} processes" if row.processes > 1 else ""
-    return f"{mebibytes(most.peak_bytes)} held by one pod on one card{several} on {row.day}, {by}"
+    return f"{mebibytes(row.peak_bytes)} held by one pod on one card{several} on {row.day}, {by}"
 
 
 def _why(target: LimitTarget | None, terms: ProposalTerms) -> str:

@@ -9,10 +9,13 @@ process with CUDA holds: so the limit is never too small for tensors that took t
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.quantity import MIB
 from gpufence.share import FACTOR_TENTHS, ShareTerms, smallest_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MARGIN_PERCENT: Final = 15
 """What a target leaves above the most that was measured; what VPA, KRR and TensorFusion leave."""
@@ -76,13 +79,13 @@ def limit_for(most: MostHeld, reserve_bytes: int, margin_percent: int = MARGIN_P
     return _steps(max(wanted, by_factor, by_contexts, least))
 
 
-def target_for(most: MostHeld, too_small_bytes: int, terms: TargetTerms) -> LimitTarget:
+def target_for(held: Iterable[MostHeld], too_small_bytes: int, terms: TargetTerms) -> LimitTarget:
     """
-    Return the limit for what was measured, and at least a quarter more than one that was seen to be
-    too small, 0 for none. The same limit counts once, however often it was broken; and what was
-    raised from it counts only when it is too small itself.
+    Return the limit for all that was measured, and at least a quarter more than one that was seen
+    to be too small, 0 for none. The same limit counts once, however often it was broken; and what
+    was raised from it counts only when it is too small itself.
     """
-    by_need = limit_for(most, terms.reserve_bytes, terms.margin_percent)
+    by_need = max(limit_for(most, terms.reserve_bytes, terms.margin_percent) for most in held)
     raised = _steps(_more(too_small_bytes, RAISE_PERCENT))
     limit = max(by_need, raised)
     bounds = [item for item in (terms.card_bytes, terms.most_bytes) if item is not None]

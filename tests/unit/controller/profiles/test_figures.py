@@ -5,6 +5,8 @@ What becomes of a profile.
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.cluster.shared import Shared
 from controller.profiles import figures
@@ -112,18 +114,37 @@ def test_days_that_are_too_old_are_left_out() -> None:
     assert [] == needs_of(needs, NO_TERMS, "2026-12-21")
 
 
-def test_no_single_node_brings_a_target_down() -> None:
+@given(
+    truth=st.fixed_dictionaries({"processes": st.integers(1, 4), "shares": st.integers(1, 4)}),
+    lie=st.fixed_dictionaries(
+        {
+            "peak_bytes": st.integers(1, 20 * GIB),
+            "process_bytes": st.integers(0, 20 * GIB),
+            "processes": st.integers(0, 100),
+            "shares": st.integers(0, 8),
+            "evicted_bytes": st.integers(0, 20 * GIB),
+        }
+    ),
+    days=st.integers(1, 10),
+    memory=st.integers(1, 90 * GIB),
+    reserve=st.integers(0, 9 * GIB),
+)
+def test_no_single_node_brings_a_target_down(
+    truth: dict[str, Any], lie: dict[str, Any], days: int, memory: int, reserve: int
+) -> None:
     """
-    Of a card the most that any node says counts, and of a need the largest.
+    Whatever it says of needs and cards, nobody's target is smaller for it.
     """
-    liar = node_need(owner_need(peak_bytes=1, process_bytes=1), node="liar")
-    lied = liar._replace(cards=(CardNeed(T4.model, 1, 0),))
-    honest, both = (
+    honest = node_need(owner_need(process_bytes=3 * GIB, **truth))
+    liar = node_need(owner_need(days, **lie), node="liar")
+    lied = liar._replace(cards=(CardNeed(T4.model, memory, reserve),))
+    alone, both = (
         needs_of(by_owner(remembered(*nodes))[OWNER], NO_TERMS, TODAY)[0]
-        for nodes in ([node_need(owner_need())], [node_need(owner_need()), lied])
+        for nodes in ([honest], [honest, lied])
     )
 
-    assert (honest.peak_bytes, honest.target_bytes) == (both.peak_bytes, both.target_bytes)
+    assert alone.target_bytes is not None
+    assert both.target_bytes is None or both.target_bytes >= alone.target_bytes
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_limit_that_was_too_small_is_left_by_a_quarter(
     """
     The larger of both counts, within the card and what is allowed.
     """
-    assert expected == target_for(HELD, too_small, terms)
+    assert expected == target_for([HELD], too_small, terms)
 
 
 def test_a_raise_does_not_feed_itself() -> None:
@@ -82,9 +82,9 @@ def test_a_raise_does_not_feed_itself() -> None:
     The target that came of a raise is not raised again while it holds.
     """
     terms = TargetTerms(RESERVE)
-    first = target_for(HELD, 6 * GIB, terms)
+    first = target_for([HELD], 6 * GIB, terms)
 
-    assert first == target_for(HELD, 6 * GIB, terms)
+    assert first == target_for([HELD], 6 * GIB, terms)
 
 
 @given(

@@ -100,7 +100,7 @@ def _card(
     return CardRow(
         uuid=card.uuid,
         index=card.index,
-        model=card.model,
+        model=card.full_model,
         total_bytes=card.memory_bytes if memory is None else memory.total_bytes,
         used_bytes=None if memory is None else memory.used_bytes,
         free_bytes=None if memory is None else memory.free_bytes,

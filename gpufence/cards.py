@@ -44,6 +44,13 @@ class Card(NamedTuple):
     compute_capability: tuple[int, int] | None = None
     mig: Instance | None = None
 
+    @property
+    def full_model(self) -> str:
+        """
+        Name the model as drivers do, a MIG instance with its profile.
+        """
+        return self.model if self.mig is None else f"{self.model} MIG {self.mig.profile}"
+
 
 class NodeCards(NamedTuple):
     """

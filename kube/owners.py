@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 NOTEBOOK: Final = ("kubeflow.org", "Notebook")
 WORKLOAD: Final = ("kueue.x-k8s.io", "Workload")
+_REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
+_MOST_CHARACTERS: Final = 320
+"""
+More than a group with its version, the longest of them.
+"""
 
 
 class Reference(NamedTuple):
@@ -108,14 +113,12 @@ def owner_of(kind: ApiKind, item: JsonObject) -> ApiOwner:
 
 def controller_of(metadata: JsonObject) -> Reference | None:
     """
-    Return who controls an object, by its metadata.
+    Return who controls an object, by its metadata; the API server takes texts of any length there.
     """
     listed = metadata.get("ownerReferences")
     for item in listed if isinstance(listed, list) else []:
         if isinstance(item, dict) and item.get("controller") is True:
-            return Reference(
-                *(str(item.get(key, "")) for key in ("apiVersion", "kind", "name", "uid"))
-            )
+            return Reference(*(str(item.get(key, ""))[:_MOST_CHARACTERS] for key in _REFERENCE))
     return None
 
 

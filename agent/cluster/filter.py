@@ -42,8 +42,10 @@ MOST_CONTAINERS: Final = 512
 MOST_RESOURCES: Final = 64
 MOST_LABELS: Final = 64
 MOST_CHARACTERS: Final = 2**15
+MOST_NAME: Final = 320
 """
-Of one pod: its containers of each kind, what each of them asks for, and its own words altogether.
+Of one pod: its containers of each kind, what each of them asks for, its own words altogether, and
+each word about its owner.
 """
 _MOST_READ: Final = MOST_CLAIMS + 1  # one more than anybody reads, so that it is seen
 UNREADABLE: Final = "..."
@@ -75,7 +77,7 @@ def filter_pod(pod: JsonObject) -> Named:
             "labels": dict(islice(_part(metadata, "labels").items(), MOST_LABELS)),
             "annotations": _bounded(_of_pod(_part(metadata, "annotations"), containers)),
             "ownerReferences": [
-                _some(item, "apiVersion", "kind", "name", "uid", "controller")
+                _owner(item)
                 for item in metadata.get("ownerReferences") or []
                 if item.get("controller")
             ],
@@ -201,6 +203,21 @@ def _container(item: JsonObject) -> JsonObject:
     if claims:
         kept["claims"] = [_some(use, "name", "request") for use in claims]
     return {**_some(item, "name", "restartPolicy"), "resources": kept}
+
+
+def _owner(reference: JsonObject) -> JsonObject:
+    """
+    Keep who owns a pod; the API server does not ask whether anybody could be called that.
+    """
+    kept = _some(reference, "apiVersion", "kind", "name", "uid", "controller")
+    return {
+        key: UNREADABLE if isinstance(text, str) and not _is_name(text) else text
+        for key, text in kept.items()
+    }
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= MOST_NAME and text.isascii()
 
 
 def _bounded(texts: dict[str, str]) -> dict[str, str]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agent.model.need import Met
-from agent.need.stays import key_of, model_of, models_of, part_of, stays
-from gpufence.need import NeedDay, NodeNeed, OwnerNeed
+from agent.need.stays import key_of, models_of, part_of, stays
+from gpufence.need import NeedDay, NodeNeed, OwnerNeed, with_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from gpufence.need import NeedKey
 
 MOST_KEYS: Final = 512
-"""More than have GPU pods on a node in weeks; who has been away for longest is forgotten first."""
+"""
+More than have GPU pods on a node in weeks; who has been away for longest is forgotten first, of the
+namespace that has the most.
+"""
 
 MOST_DAYS: Final = 16
 """Two more than are stored, for days that only a wrong clock has known."""
@@ -258,11 +261,11 @@ def _cards_of(
     Yield one card of each model on which a container was seen, else that it was given, else the
     only one there is.
     """
-    cards = {model_of(item.card): item.card for item in look.observation.sample.cards}
+    cards = {item.card.full_model: item.card for item in look.observation.sample.cards}
     met = {key.card for uid, key in known if uid == pod.uid and key.container == container}
     if not met:
         given = (item.card for item in look.observation.sample.cards)
-        met = {model_of(card) for card in given if card.uuid in pod.assigned}
+        met = {card.full_model for card in given if card.uuid in pod.assigned}
     if not met and len(cards) == 1:
         met = set(cards)
     yield from (cards[model] for model in sorted(met & cards.keys()))
@@ -292,4 +295,4 @@ def _bounded(
     if len(rows) <= MOST_KEYS:
         return rows
     latest = sorted(rows, key=lambda key: (max(rows[key]), seen.get(key, 0.0), key))
-    return {key: rows[key] for key in latest[-MOST_KEYS:]}
+    return {key: rows[key] for key in with_room(latest, MOST_KEYS)}

@@ -89,14 +89,7 @@ def key_of(pod: PodOnNode, container: str, card: Card) -> NeedKey:
     kind, name = ("Pod", pod.name)
     if made_by is not None:
         kind, name = top_owner(made_by.kind, made_by.name, pod.labels)
-    return NeedKey(pod.namespace, kind, name, container, model_of(card))
-
-
-def model_of(card: Card) -> str:
-    """
-    Name a model as drivers do, a MIG instance with its profile.
-    """
-    return card.model if card.mig is None else f"{card.model} MIG {card.mig.profile}"
+    return NeedKey(pod.namespace, kind, name, container, card.full_model)
 
 
 def part_of(pod: PodOnNode, container: str, uuid: str) -> int | None:
@@ -113,7 +106,7 @@ def models_of(cards: Iterable[Card]) -> dict[str, CardNeed]:
     """
     models: dict[str, CardNeed] = {}
     for card in cards:
-        model = model_of(card)
+        model = card.full_model
         models[model] = CardNeed(model, card.memory_bytes, reserve_bytes(card.compute_capability))
     return models
 

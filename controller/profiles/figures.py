@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.profiles.kept import core_digest, unpacked, whole_digest
-from gpufence.need import CardNeed, NodeNeed, ProposalTerms, merged, summarise
+from gpufence.need import CardNeed, NodeNeed, ProposalTerms, merged, summarise, with_room
 from gpufence.need.applied import applied_amounts
 from gpufence.need.codec import MOST_DAYS
 from gpufence.need.profile import Apply, conditions_of, write_status
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_OWNERS: Final = 10_000
 """
-Owners that get a profile; who is found after that many gets none.
+Owners that get a profile; of more, those of the namespaces with the most get none.
 """
 
 _DAY_SECONDS: Final = 86_400
@@ -83,16 +83,15 @@ def by_owner(needs: Iterable[KeptNeed]) -> dict[ProfileOwner, RememberedNeeds]:
         cards = {card.model: card for card in need.cards}
         for key, packed in need.owners.items():
             owner = ProfileOwner(key.namespace, key.kind, key.name)
-            if owner not in found and len(found) >= MOST_OWNERS:
-                continue
             blobs, models = found.setdefault(owner, ([], set()))
             blobs.append(packed)
             if key.card in cards:
                 models.add(cards[key.card])
-    return {
+    known = {
         owner: RememberedNeeds(tuple(blobs), frozenset(models))
         for owner, (blobs, models) in found.items()
     }
+    return {owner: known[owner] for owner in with_room(sorted(known, reverse=True), MOST_OWNERS)}
 
 
 def today_of(needs: Iterable[KeptNeed], clock_day: str) -> str:
@@ -206,6 +205,8 @@ def _cards(cards: Iterable[CardNeed]) -> dict[str, list[CardNeed]]:
     for card in sorted(cards):
         found.setdefault(card.model, []).append(card)
     return {
-        model: [each._replace(memory_bytes=max(item.memory_bytes for item in alike)) for each in alike]
+        model: [
+            each._replace(memory_bytes=max(item.memory_bytes for item in alike)) for each in alike
+        ]
         for model, alike in found.items()
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,6 +27,7 @@ from controller.profiles.figures import (
     today_of,
 )
 from controller.profiles.kept import keep_need, keep_profile
+from controller.profiles.writes import GONE
 from gpufence import names
 from gpufence.annotations import read_namespace_options
 from gpufence.errors import GpufenceError
@@ -43,7 +45,7 @@ from kube import (
 from kube.optional import OptionalWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from controller.cluster.kept import NamespaceWords
     from controller.profiles.figures import ProfileChange
@@ -59,6 +61,10 @@ MINOR_SECONDS: Final = 3600.0
 How long what decides nothing waits for its write.
 """
 REFUSED_SECONDS: Final = 600.0
+GONE_SECONDS: Final = 3600.0
+"""
+After how long it is asked again whether an owner is there that was not: mostly its pods tell.
+"""
 LOOKS_PER_WRITE: Final = 5
 """
 Most owners whose nodes have said something have needed no more than before.
@@ -122,6 +128,7 @@ class ProfileKeeper:
         self._waits: dict[ProfileOwner, _Wait] = {}
         self._written: dict[ProfileOwner, float] = {}
         self._damaged: dict[str, str] = {}
+        self._next: ProfileOwner | None = None
         self._put_together: tuple[object, Mapping[ProfileOwner, RememberedNeeds]] = (None, {})
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
@@ -177,19 +184,30 @@ class ProfileKeeper:
         self._waits = {owner: wait for owner, wait in self._waits.items() if owner in every}
         self._written = {owner: at for owner, at in self._written.items() if owner in every}
         writes, looks = self._settings.writes, self._settings.writes * LOOKS_PER_WRITE
-        for owner in sorted(every):
+        for owner in self._in_turn(every):
             needs, before = remembered.get(owner, _NOBODY), there.get(owner)
             ceiling = ceilings.get(owner.namespace)
             seen = hash((needs.packed, needs.cards, ceiling, before and before.version, day))
             if self._waiting(owner, seen):
                 continue
             if writes <= 0 or looks <= 0 or self._stop.is_set():
+                self._next = owner
                 return
             looks -= 1
             terms = terms_of(before, ceiling)
             summaries = needs_of(needs, terms, day)
             change = change_of(before, summaries, terms, write_moment(time.time()))
             writes -= self._carry_out(owner, before, change, seen)
+
+    def _in_turn(self, every: Iterable[ProfileOwner]) -> list[ProfileOwner]:
+        """
+        Go on where the last pass came to its end: whoever has much to write lets others wait for a
+        pass, not for ever.
+        """
+        ordered = sorted(every)
+        start = 0 if self._next is None else bisect_left(ordered, self._next)
+        self._next = None
+        return ordered[start:] + ordered[:start]
 
     def _waiting(self, owner: ProfileOwner, seen: int) -> bool:
         wait = self._waits.get(owner)
@@ -213,17 +231,18 @@ class ProfileKeeper:
             if now < due:
                 self._waits[owner] = _Wait(seen, due)
                 return False
+        until: float | None = now + REFUSED_SECONDS
         try:
             outcome = self._writes.carry_out(owner, before, change)
         except ConflictError:
-            outcome = "changed"  # looked at again in the next pass
+            outcome = "changed"  # looked at again once that is seen
         except (ForbiddenError, InvalidRequestError, NotFoundError, ValueError) as error:
             outcome = "refused"  # for good, by the server or since its name cannot be one
             _log.warning("profile of %s %s/%s: %s", owner.kind, owner.namespace, owner.name, error)
-            self._waits[owner] = _Wait(seen, now + REFUSED_SECONDS)
         else:
-            self._waits[owner] = _Wait(seen, None)
+            until = now + GONE_SECONDS if outcome == GONE else None
             self._written[owner] = now
+        self._waits[owner] = _Wait(seen, until)
         self.outcomes[change.step, outcome] += 1
         return True
 

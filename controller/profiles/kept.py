@@ -39,6 +39,7 @@ _DAY: Final = len("2026-11-19")
 _MOST_CHARACTERS: Final = 300
 _DIGEST: Final = 16
 _FAST: Final = 1
+_MINOR: Final = frozenset({"lastTransitionTime", "message", "reasons", "heldSeconds", "lastDay"})
 _NOTHING: Final[Mapping[NeedKey, bytes]] = MappingProxyType({})
 
 
@@ -137,11 +138,9 @@ def whole_digest(status: JsonObject) -> bytes:
 
 def core_digest(status: JsonObject) -> bytes:
     """
-    The same without what changes all the time and decides nothing: sentences, and hours.
+    The same without what changes all the time and decides nothing: sentences, hours, and last days.
     """
-    return _digest(
-        _without(status, frozenset({"lastTransitionTime", "message", "reasons", "heldSeconds"}))
-    )
+    return _digest(_without(status, _MINOR))
 
 
 def _read(

@@ -35,6 +35,7 @@ _KNOWN: Final = {
     "CronJob": "batch/v1",
     "ReplicationController": "v1",
 }
+GONE: Final = "gone"
 _POD: Final = "Pod"
 """
 Its profile stays when it goes: the next pod of that name is another object, and the same model.
@@ -93,7 +94,7 @@ class ProfileWrites:
         try:
             above = self._above(owner)
         except NotFoundError:
-            return "gone"  # remembered, and not there any more
+            return GONE  # remembered, and not there any more
         metadata: dict[str, object] = {
             "name": profile_name(owner.kind, owner.name),
             "namespace": owner.namespace,
@@ -120,7 +121,7 @@ class ProfileWrites:
                 PROFILE.path(owner.namespace), body, timeout_seconds=self._seconds
             )
         except NotFoundError:
-            return "gone"  # its namespace goes
+            return GONE  # its namespace goes
         about = made["metadata"]
         self._write_status(owner, about["uid"], about["resourceVersion"], change)
         return "done"

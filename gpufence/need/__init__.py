@@ -11,7 +11,7 @@ from gpufence.need.codec import (
     write_need,
 )
 from gpufence.need.measured import Confidence, cards_of, merged
-from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, top_owner
+from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, top_owner, with_room
 from gpufence.need.summary import NeedReasons, NeedSummary, ProposalTerms, summaries, summarise
 from gpufence.need.target import MostHeld, limit_for
 
@@ -36,6 +36,7 @@ __all__ = [
     "summaries",
     "summarise",
     "top_owner",
+    "with_room",
     "write_bounded",
     "write_need",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import InvalidError, Problem
@@ -24,8 +25,9 @@ from gpufence.fields import (
     several,
 )
 from gpufence.names import NEED_PREFIX
-from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed
+from gpufence.need.rows import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, with_room
 from gpufence.shape import Object, as_text, read_versioned
+from gpufence.times import read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,8 +81,8 @@ def _fitted(need: NodeNeed, today: str) -> tuple[NodeNeed, str]:
     """
     Return as much of it as is kept: the newest days up to `today`, of those owners that were there
     last, as long as they fit into one object. The oldest day goes first, and with it who has been
-    away longest; a day that has not begun comes of a clock that was wrong. Where most have not
-    begun, the clock is wrong now, and takes nothing away.
+    away longest, of the namespaces that have the most; a day that has not begun comes of a clock
+    that was wrong. Where most have not begun, the clock is wrong now, and takes nothing away.
     """
     known = {day.day for owner in need.owners for day in owner.days}
     ahead = {day for day in known if day > today}
@@ -122,7 +124,7 @@ def _newest(owners: Iterable[OwnerNeed], most: int) -> tuple[OwnerNeed, ...]:
         for owner in listed
     ]
     present = sorted((owner for owner in shorter if owner.days), key=_by_absence)
-    return tuple(sorted(present[-MOST_OWNERS:], key=lambda owner: owner.key))
+    return tuple(sorted(with_room(present, MOST_OWNERS), key=lambda owner: owner.key))
 
 
 def _by_absence(owner: OwnerNeed) -> tuple[str, NeedKey]:
@@ -132,8 +134,13 @@ def _by_absence(owner: OwnerNeed) -> tuple[str, NeedKey]:
 def _read_day(value: object, path: str) -> str:
     text = as_text(value, path)
     if _DAY.fullmatch(text):
-        return text
+        with suppress(InvalidError):  # the shape of a day, and no such one
+            read_moment(f"{text}T00:00:00Z", path)
+            return text
     raise InvalidError(Problem(path, text, "is no day", "write one such as 2026-11-19"))
+
+
+DAY: Final = FieldKind(str, _read_day)
 
 
 def _write_owner(owner: OwnerNeed) -> dict[str, object]:
@@ -150,7 +157,7 @@ _KEY: Final = RowKind(
     (("namespace", TEXT), ("kind", TEXT), ("name", TEXT), ("container", TEXT), ("card", TEXT)),
 )
 
-_NEVER_LEFT_OUT = (("day", FieldKind(str, _read_day)), ("peak", BYTES))
+_NEVER_LEFT_OUT = (("day", DAY), ("peak", BYTES))
 _LEFT_OUT = (
     ("pods", COUNT),
     ("processes", COUNT),

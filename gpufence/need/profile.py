@@ -23,9 +23,10 @@ from gpufence.fields import (
     RowKind,
     one,
 )
+from gpufence.need.codec import DAY
 from gpufence.need.measured import Confidence
 from gpufence.need.rows import NeedKey
-from gpufence.need.summary import NO_TERMS, NeedReasons, NeedSummary, ProposalTerms
+from gpufence.need.summary import NO_TERMS, NeedReasons, NeedSummary, ProposalTerms, together
 from gpufence.quantity import read_bytes
 from gpufence.shape import Object, as_integer, as_object, as_text, objects
 from gpufence.text import listed
@@ -170,7 +171,7 @@ def total_of(summaries: Sequence[NeedSummary]) -> ProfileTotal | None:
     by_card: dict[str, list[NeedSummary]] = {}
     for item in summaries:
         by_card.setdefault(item.key.card, []).append(item)
-    totals = [_total(items) for _, items in sorted(by_card.items())]
+    totals = [_total(group) for _, items in sorted(by_card.items()) for group in together(items)]
     return max(totals, key=lambda total: (total.target_bytes or 0, total.peak_bytes), default=None)
 
 
@@ -273,8 +274,9 @@ _CONTAINER: Final = RowKind(
         ("outOfMemory", COUNT),
         ("evictions", COUNT),
         ("reasons", one(_REASONS)),
+        ("lastDay", DAY),
     ),
-    _NOTHING,
+    {**_NOTHING, "lastDay": ""},
 )
 _TOTAL: Final = RowKind(
     ProfileTotal,

@@ -7,10 +7,11 @@ A day is one of UTC. What nobody could tell is None or zero, as its field says, 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 """The label by which the Deployment controller ends the names of its ReplicaSets."""
@@ -32,6 +33,18 @@ class NeedKey(NamedTuple):
     name: str
     container: str
     card: str
+
+
+class InNamespace(Protocol):
+    """
+    What a namespace has some of.
+    """
+
+    @property
+    def namespace(self) -> str: ...
+
+
+T = TypeVar("T", bound=InNamespace)
 
 
 class NeedDay(NamedTuple):
@@ -83,6 +96,10 @@ class OwnerNeed(NamedTuple):
     days: tuple[NeedDay, ...]
 
     @property
+    def namespace(self) -> str:
+        return self.key.namespace
+
+    @property
     def last_day(self) -> str:
         return self.days[-1].day if self.days else ""
 
@@ -122,3 +139,33 @@ def top_owner(kind: str, name: str, labels: Mapping[str, str]) -> tuple[str, str
     if kind == "Job" and (scheduled := _SCHEDULED.fullmatch(name)):
         return "CronJob", scheduled[1]
     return kind, name
+
+
+def with_room(items: Sequence[T], most: int) -> list[T]:
+    """
+    Return those for whom there is room, the last ones first of each namespace: nobody's crowd takes
+    the place of what others have few of.
+    """
+    if len(items) <= most:
+        return list(items)
+    each = _equal_share(Counter(item.namespace for item in items).values(), most)
+    taken: Counter[str] = Counter()
+    first: list[T] = []
+    rest: list[T] = []
+    for item in reversed(items):
+        taken[item.namespace] += 1
+        (first if taken[item.namespace] <= each else rest).append(item)
+    return [*first, *rest][:most]
+
+
+def _equal_share(counts: Iterable[int], most: int) -> int:
+    """
+    Return the number of which everybody may have so many, or all that he has.
+    """
+    left, ascending = most, sorted(counts)
+    for place, count in enumerate(ascending):
+        share = left // (len(ascending) - place)
+        if count > share:
+            return share
+        left -= count
+    return most

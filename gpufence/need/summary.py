@@ -16,13 +16,17 @@ from gpufence.need.measured import (
 )
 from gpufence.need.target import MARGIN_PERCENT, RAISE_PERCENT, TargetTerms, target_for
 from gpufence.text import limit_mebibytes, mebibytes
+from gpufence.times import read_moment, write_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from gpufence.need.measured import Measured
     from gpufence.need.rows import CardNeed, NeedKey, NodeNeed, OwnerNeed
     from gpufence.need.target import LimitTarget
+
+
+_DAY_SECONDS: Final = 86_400
 
 
 class NeedReasons(NamedTuple):
@@ -41,7 +45,8 @@ class NeedSummary(NamedTuple):
 
     `target_bytes` is None where nothing can be proposed. `limit_bytes` and `told_bytes` are the
     largest of the newest day. `capped`: it took all that it could, so that its need cannot be seen.
-    `out_of_memory` counts the days on which CUDA was.
+    `out_of_memory` counts the days on which CUDA was. `last_day` is the last on which it held
+    anything, empty where nobody knows.
     """
 
     key: NeedKey
@@ -57,6 +62,7 @@ class NeedSummary(NamedTuple):
     out_of_memory: int
     evictions: int
     reasons: NeedReasons
+    last_day: str = ""
 
 
 class ProposalTerms(NamedTuple):
@@ -114,7 +120,26 @@ def summarise(
         out_of_memory=len({row.day for row in measured.rows if row.out_of_memory_limit_bytes}),
         evictions=sum(row.evictions for row in measured.rows),
         reasons=NeedReasons(_why_peak(measured), at_cap or _why(target, terms), why),
+        last_day=measured.days[-1],
     )
+
+
+def together(containers: Sequence[NeedSummary]) -> list[list[NeedSummary]]:
+    """
+    Return which containers of an owner run at the same time on a model of card: those of the last
+    two days. One that has not been there since was called otherwise before the last roll-out, or
+    begins a pod before the others: its need never comes on top of theirs.
+    """
+    since = _day_before(max((item.last_day for item in containers), default=""))
+    present = [item for item in containers if item.last_day >= since]
+    return [present, *([item] for item in containers if item.last_day < since)]
+
+
+def _day_before(day: str) -> str:
+    if not day:
+        return ""
+    midnight = read_moment(f"{day}T00:00:00Z", "day")
+    return write_moment(midnight - _DAY_SECONDS)[: len(day)]
 
 
 def _terms(measured: Measured, terms: ProposalTerms) -> TargetTerms:

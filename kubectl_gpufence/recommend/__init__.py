@@ -139,7 +139,7 @@ def _words(items: Sequence[NeedSummary], nodes: Mapping[str, SeenNode]) -> NodeW
     units: set[Units] = set()
     for node in nodes.values():
         cards = () if node.cards is None else node.cards.cards
-        fitting = [card.memory_bytes for card in cards if {card.model, ""} & models]
+        fitting = [card.memory_bytes for card in cards if {card.full_model, ""} & models]
         if fitting and node.gpu is not None:
             sizes.update(fitting)
             units.add(node.gpu.units)

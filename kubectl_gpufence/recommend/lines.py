@@ -73,6 +73,7 @@ def need_json(item: NeedSummary) -> dict[str, object]:
         "target": exact(item.target_bytes),
         "confidence": str(item.confidence),
         "days": item.days,
+        "last_day": item.last_day,
         "pods": item.pods,
         "held_seconds": round(item.held_seconds),
         "capped": item.capped,

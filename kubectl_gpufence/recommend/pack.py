@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.need.rows import POD_TEMPLATE_HASH, top_owner
+from gpufence.need.summary import together
 from kubectl_gpufence.table import Column, exact, held, table
 
 if TYPE_CHECKING:
@@ -138,13 +139,20 @@ def _targets(summaries: Iterable[NeedSummary]) -> dict[tuple[Owner, str], int | 
     """
     Add up the containers of each owner on each model of card; None where one has no target.
     """
-    targets: dict[tuple[Owner, str], int | None] = {}
+    rows: dict[tuple[Owner, str], list[NeedSummary]] = {}
     for item in summaries:
-        key = (item.key[:3], item.key.card)
-        before = targets.get(key, 0)
-        more = item.target_bytes
-        targets[key] = None if before is None or more is None else before + more
-    return targets
+        rows.setdefault((item.key[:3], item.key.card), []).append(item)
+    return {key: _target(together(items)) for key, items in rows.items()}
+
+
+def _target(groups: Sequence[Sequence[NeedSummary]]) -> int | None:
+    """
+    Return the most that containers need which run at the same time.
+    """
+    targets = [item.target_bytes for group in groups for item in group]
+    if None in targets:
+        return None
+    return max(sum(item.target_bytes or 0 for item in group) for group in groups)
 
 
 def _share(

@@ -193,7 +193,7 @@ def _node_line(node: str, cards: Sequence[CardLine], agent: NodeAgent | None) ->
 
 def _of_node(node: SeenNode, state: str) -> Iterator[CardLine]:
     for card in () if node.gpu is None else node.gpu.cards:
-        row = CardRow(card.uuid, card.index, card.model, card.memory_bytes)
+        row = CardRow(card.uuid, card.index, card.full_model, card.memory_bytes)
         yield CardLine(node.name, row, state=state)
 
 

@@ -111,6 +111,9 @@ def test_the_api_server_keeps_all_of_a_status(profiled: PluginSite) -> None:
         ({"apply": "Always"}, "Unsupported value"),
         ({"margin": "a lot"}, "spec.margin"),
         ({"max": "-3Gi"}, "spec.max"),
+        ({"max": "6"}, "from 1Mi"),
+        ({"max": 6}, "from 1Mi"),
+        ({"max": "999999999999Ti"}, "from 1Mi"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -149,3 +149,13 @@ def test_an_event_of_the_cluster_is_in_the_default_namespace() -> None:
     assert EventPlace("default", "gpufence-agent.1") == place
     assert {"component": "c", "host": "h"} == made["source"]
     assert "namespace" not in made["involvedObject"]
+
+
+def test_an_owner_whom_nobody_can_be_called_is_cut_short() -> None:
+    """
+    The API server takes any text in a reference.
+    """
+    reference = {"kind": "Job", "name": "n" * 2**18, "uid": "u", "controller": True}
+    found = controller_of({"ownerReferences": [reference]})
+
+    assert Reference("", "Job", "n" * 320, "u") == found

@@ -120,6 +120,13 @@ FAT: dict[str, dict[str, Any]] = {
     "an annotation": {"metadata": {"annotations": {names.MEMORY: "9" * 2**20}}},
     "a plan of wide characters": {"metadata": {"annotations": {names.PLAN: "\U0001f600" * 2**18}}},
     "labels": {"metadata": {"labels": {f"a{n}": "x" * 63 for n in range(20_000)}}},
+    "an owner": {
+        "metadata": {
+            "ownerReferences": [
+                {"kind": "K" * 2**18, "name": "\U0001f600" * 2**18, "controller": True}
+            ]
+        }
+    },
     "containers": {"spec": {"containers": [{"name": f"c{n}"} for n in range(40_000)]}},
     "init containers": {"spec": {"initContainers": [{"name": f"c{n}"} for n in range(40_000)]}},
     "claims": {"spec": {"resourceClaims": [{"name": f"c{n}"} for n in range(40_000)]}},

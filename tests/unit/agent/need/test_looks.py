@@ -11,7 +11,7 @@ from agent.model.pod import Cap, PodLimit, PodOnNode, pods_on_node
 from agent.model.use import Observation
 from agent.need import entered
 from agent.need.ledger import MOST_DAYS, MOST_KEYS
-from agent.need.stays import model_of, models_of
+from agent.need.stays import models_of
 from gpufence.need import CardNeed, NeedDay, NeedKey
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import CARDS, LIMIT, card_sample, controller, pod, uses
@@ -286,7 +286,7 @@ def test_models_are_named_as_drivers_do() -> None:
     """
     part = card(1, memory_bytes=5 * GIB, model="A100", profile="1g.5gb", compute_capability=(8, 0))
 
-    assert "A100 MIG 1g.5gb" == model_of(part)
+    assert "A100 MIG 1g.5gb" == part.full_model
     assert {
         "Tesla T4": CardNeed("Tesla T4", T4_BYTES, 512 * MIB),
         "A100 MIG 1g.5gb": CardNeed("A100 MIG 1g.5gb", 5 * GIB, 640 * MIB),

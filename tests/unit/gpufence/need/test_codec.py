@@ -106,6 +106,8 @@ def test_what_a_newer_agent_adds_is_passed_over() -> None:
     ("field", "value", "expected"),
     [
         ("day", "tomorrow", 'need.owners[0].days[0].day: "tomorrow" is no day'),
+        ("day", "2026-11-31", 'need.owners[0].days[0].day: "2026-11-31" is no day'),
+        ("day", "0000-00-00", 'need.owners[0].days[0].day: "0000-00-00" is no day'),
         ("day", None, 'need.owners[0].days[0].day: "" is no day'),
         ("peak", "much", 'need.owners[0].days[0].peak: "much" is not a Kubernetes quantity'),
         ("pods", -1, 'need.owners[0].days[0].pods: "-1" is not a whole number'),

@@ -115,6 +115,20 @@ def test_the_columns_are_the_pods_on_the_card_where_it_needs_most() -> None:
     assert total_of([]) is None
 
 
+def test_a_container_that_was_renamed_is_not_there_twice() -> None:
+    """
+    The one that has gone counts alone, and not on top.
+    """
+    old = need_summary(last_day="2026-11-16")
+    new = need_summary(
+        key=KEY._replace(container="web"), target_bytes=5 * GIB, last_day="2026-11-19"
+    )
+
+    assert (6 * GIB, 6 * GIB) == tuple(
+        getattr(total_of(rows), "target_bytes", None) for rows in ([old, new], [new, old])
+    )
+
+
 def test_a_profile_without_anything_measured_has_no_columns() -> None:
     """
     An owner that has held nothing yet says only by which spec that was seen.

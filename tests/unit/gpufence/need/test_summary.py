@@ -19,9 +19,10 @@ from gpufence.need import (
     summaries,
     summarise,
 )
+from gpufence.need.summary import together
 from gpufence.quantity import GIB, MIB
 from tests.support.needs import NEED_KEY as KEY
-from tests.support.needs import T4, need_day
+from tests.support.needs import T4, need_day, need_summary
 
 
 def days(count: int, **changes: Any) -> list[NeedDay]:
@@ -305,3 +306,26 @@ def test_a_process_that_no_list_showed_is_taken_for_the_largest() -> None:
     unknown = summary(*days(6, processes=2, process_bytes=2 * GIB), need_day(7, process_bytes=0))
 
     assert (4736 * MIB, 6528 * MIB) == (known.target_bytes, unknown.target_bytes)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ({"main": "2026-11-09", "side": "2026-11-08"}, [["main", "side"]]),
+        ({"server": "2026-11-09", "main": "2026-11-07"}, [["server"], ["main"]]),
+        ({"main": "", "side": ""}, [["main", "side"]]),
+        ({}, [[]]),
+    ],
+    ids=["both", "renamed", "unknown", "none"],
+)
+def test_containers_of_the_last_two_days_run_together(
+    days: dict[str, str], expected: list[list[str]]
+) -> None:
+    """
+    One that was renamed in a roll-out does not come on top of itself.
+    """
+    rows = [
+        need_summary(key=KEY._replace(container=name), last_day=day) for name, day in days.items()
+    ]
+
+    assert expected == [[item.key.container for item in group] for group in together(rows)]

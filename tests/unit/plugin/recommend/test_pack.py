@@ -96,6 +96,19 @@ def test_containers_of_a_pod_add_up() -> None:
     assert (1, 7 * GIB) == (packing.by_target, packing.share_bytes)
 
 
+def test_a_container_that_is_gone_does_not_add_up() -> None:
+    """
+    The larger of what was and what is counts, as of one that kept its name.
+    """
+    now, before = (
+        need_summary(key=NEED_KEY._replace(container=name), target_bytes=size * GIB, last_day=day)
+        for name, size, day in (("new", 4, "2026-11-19"), ("old", 6, "2026-11-16"))
+    )
+    (packing,) = packings(seen(*pods("Deployment/classifier")), [now, before], "")
+
+    assert (1, 6 * GIB) == (packing.by_target, packing.share_bytes)
+
+
 def test_what_nobody_knows_is_not_packed() -> None:
     """
     A pod of unknown use without a limit, and one on a card that is gone, are left out.

@@ -202,8 +202,11 @@ def _at_cap(row: NeedDay, measured: Measured) -> bool:
 def _took_all(row: NeedDay, card: CardNeed) -> bool:
     """
     Return whether a process took all that it was told, and no more: by the least its context can
-    be, as targets have it, or one that takes what it gets would get more each time.
+    be, as targets have it, or one that takes what it gets would get more each time. Who broke his
+    limit was not kept by it.
     """
+    if row.limit_bytes and row.peak_bytes > row.limit_bytes:
+        return False
     if row.capped or row.told_bytes is None:
         return row.capped
     process = row.process_bytes or (row.peak_bytes if row.processes == 1 else 0)

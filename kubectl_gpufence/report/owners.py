@@ -53,10 +53,10 @@ class OwnerLine(NamedTuple):
     def full(self) -> bool:
         """
         Return whether the peak is what the frameworks were told to take: then it says nothing about
-        what they need.
+        what they need. Who broke his limit took what he needs.
         """
         limit = self.row.limit_bytes
-        if not self.row.injected or limit is None:
+        if not self.row.injected or limit is None or self.row.peak_bytes > limit:
             return False
         count = max(self.row.processes, 1)
         may = allowance(limit, limit, ShareTerms(self.reserve_bytes, count))

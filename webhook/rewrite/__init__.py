@@ -236,6 +236,9 @@ def _inputs(
     terms = (mode, namespace, candidates, policy.reserve_override, known)
     inputs = read_inputs(admitted.pod, *terms)
     if isinstance(inputs.limits, Unreadable) and inputs.limits.problem.key.startswith(names.MEMORY):
+        if profile is not None and is_applied(profile, admitted.pod):
+            admitted, without = _inputs(read, mode, namespace, fleet, policy)
+            return _remarked(admitted, profile, inputs.limits.problem.sentence), without
         fitting = without_amounts(admitted, inputs.limits.problem)
         if fitting is not None:
             return fitting, read_inputs(fitting.pod, *terms)

@@ -50,6 +50,7 @@ def test_a_peak_at_the_cap_is_marked() -> None:
     A framework that took all it was told to says nothing about its need.
     """
     assert OwnerLine(owner_row(peak_bytes=2150 * MIB), 1, 512 * MIB).full
+    assert not OwnerLine(owner_row(peak_bytes=3073 * MIB), 1, 512 * MIB).full
 
 
 def test_reports_name_their_time() -> None:

@@ -79,6 +79,20 @@ def test_what_is_measured_of_some_containers_alone_is_not_applied() -> None:
     assert said.plan.profile is None
 
 
+@pytest.mark.parametrize("mode", list(Mode))
+def test_an_amount_that_is_none_is_the_profiles_fault(mode: Mode) -> None:
+    """
+    The warning says whose it is, and the pod is made as without one.
+    """
+    result, said = rewritten(pod(PLAIN), mode, profile=PROFILE._replace(amounts={"main": 1}))
+
+    assert names.MEMORY not in result["metadata"]["annotations"]
+    assert said.plan.profile is None
+    (warning,) = [text for text in said.warnings if "profile" in text]
+    assert "profile deployment-web is not applied" in warning
+    assert "under 1 MiB" in warning
+
+
 def test_it_tightens_an_amount_and_never_touches_it() -> None:
     """
     What a scheduler counts stays; the limit is the smaller of both.

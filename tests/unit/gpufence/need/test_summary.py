@@ -142,6 +142,18 @@ def test_who_stands_at_his_cap_has_no_target(rows: list[NeedDay], why: str) -> N
     assert (True, None, why) == (said.capped, said.target_bytes, said.reasons.target)
 
 
+def test_who_breaks_his_limit_is_not_at_his_cap() -> None:
+    """
+    A program that reads no setting shows what it needs, and what it was evicted at is left.
+    """
+    greedy = need_day(1, peak_bytes=9 * GIB, process_bytes=9 * GIB, capped=True)
+    went = greedy._replace(day="2026-11-02", evictions=1, evicted_limit_bytes=8 * GIB)
+    said = summary(greedy, went)
+
+    assert (False, 14_976 * MIB) == (said.capped, said.target_bytes)
+    assert "25 %" not in said.reasons.target
+
+
 def test_who_took_more_later_was_capped_once_only() -> None:
     """
     A need that was seen above an old cap is a need.

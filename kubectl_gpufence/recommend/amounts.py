@@ -88,6 +88,8 @@ def _resources(container: Container, target: int, nodes: NodeWords) -> tuple[dic
             if nodes.card_bytes is None:
                 return {}, f"the memory of its card is not known, of which {resource} is a part"
             return {resource: str(_hundredths(target, nodes.card_bytes))}, ""
+    if container.claims and not container.gpu:
+        return {}, "its resource claim is its amount: write the target into the claim's capacity"
     return {}, ""
 
 

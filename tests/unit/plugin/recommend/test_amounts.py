@@ -74,6 +74,17 @@ def test_what_nobody_can_say_has_its_reason(resource: str, nodes: NodeWords, why
     assert change.unsaid["main"].startswith(why)
 
 
+def test_a_claim_is_an_amount_that_no_template_of_a_pod_says() -> None:
+    """
+    What a resource claim asks for stands in an object of its own.
+    """
+    claims = {"claims": [{"name": "gpu"}]}
+    change = said({"name": "main", "image": "x", "resources": claims})
+
+    assert ({}, {}) == (change.resources, change.annotations)
+    assert change.unsaid["main"].startswith("its resource claim is its amount")
+
+
 def test_a_card_without_an_amount_gets_the_annotation() -> None:
     """
     Where resources say no amount, ours does.

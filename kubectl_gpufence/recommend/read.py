@@ -5,6 +5,7 @@ report since they started.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -17,11 +18,13 @@ from gpufence.need import (
     NeedReasons,
     NeedSummary,
     ProposalTerms,
+    bounded,
     read_need,
     summaries,
 )
 from gpufence.need.profile import KIND, read_profile
 from gpufence.need.summary import NO_TERMS
+from gpufence.times import write_moment
 from kube import ForbiddenError, NotFoundError, core
 from kube.kinds import ApiKind
 from kubectl_gpufence.pods import annotations_of, is_ready, name_of, node_of
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 PROFILE: Final = ApiKind(PROFILE_GROUP, KIND, PROFILES)
 PAGE: Final = "/v1/need"
 """What an agent remembers, on its status port."""
+
+_DAY: Final = len("2026-11-19")
 
 FROM_PROFILES: Final = "profiles"
 FROM_AGENTS: Final = "agents"
@@ -128,7 +133,8 @@ def remembered(reader: ClusterReader) -> tuple[list[NodeNeed], tuple[str, ...]]:
     Ask all agents what they remember; who does not answer is named, by node.
     """
     pods, hidden = reader.agent_pods()
-    answers = reader.together(lambda pod: _need(reader, pod), pods)
+    today = write_moment(time.time())[:_DAY]
+    answers = reader.together(lambda pod: _need(reader, pod, today), pods)
     silent = [
         node_of(pod) or name_of(pod) for pod, need in zip(pods, answers, strict=True) if not need
     ]
@@ -138,9 +144,9 @@ def remembered(reader: ClusterReader) -> tuple[list[NodeNeed], tuple[str, ...]]:
     return [need for need in answers if need is not None], tuple(notes)
 
 
-def _need(reader: ClusterReader, pod: JsonObject) -> NodeNeed | None:
+def _need(reader: ClusterReader, pod: JsonObject, today: str) -> NodeNeed | None:
     try:
-        return read_need(reader.proxied(pod, PAGE)) if is_ready(pod) else None
+        return bounded(read_need(reader.proxied(pod, PAGE)), today) if is_ready(pod) else None
     except GpufenceError:
         return None
 

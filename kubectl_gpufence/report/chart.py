@@ -27,6 +27,8 @@ _BOTTOM = 22
 _FLOOR = HEIGHT - _BOTTOM
 _WIDEST = 28.0
 _STEPS = 4
+_DATE = 14  # half of what a date is wide
+_MOST_DAYS = 28
 _NICE = (1, 2, 4, 5, 8, 10)
 
 
@@ -81,8 +83,11 @@ def chart_days(rows: Sequence[NeedDay]) -> list[ChartDay]:
 
 def chart(days: Sequence[ChartDay], target_bytes: int | None, about: str) -> str:
     """
-    Draw at least one day; `about` says whose they are to those who cannot see it.
+    Draw at least one day, and none long before the last; `about` says whose they are to those who
+    cannot see it.
     """
+    last = ordinal(days[-1].day)
+    days = [item for item in days if last - ordinal(item.day) < _MOST_DAYS]
     scale = _scale(days, target_bytes)
     parts = [
         *_grid(scale),
@@ -226,5 +231,5 @@ def _dates(days: Sequence[ChartDay], scale: _Scale) -> Iterator[str]:
     )
     for place in places:
         day = days[place].day
-        x = scale.middle(day)
+        x = min(scale.middle(day), WIDTH - _DATE)
         yield f'<text class="axis" x="{x}" y="{HEIGHT - 7}" text-anchor="middle">{day[5:]}</text>'

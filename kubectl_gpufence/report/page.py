@@ -72,6 +72,8 @@ def _sentence(models: Sequence[ModelDays]) -> str:
     """
     Return in a sentence what the page shows.
     """
+    if not models:
+        return "No model has been measured yet."
     days = sorted({row.day for model in models for row in model.days})
     targets = [model for model in models if model.summary.target_bytes is not None]
     sure = [model for model in targets if model.summary.confidence is Confidence.HIGH]
@@ -87,6 +89,8 @@ def _overview(models: Sequence[ModelDays]) -> Iterator[str]:
     List all models in a table, each a link to its picture; in a narrow window each cell says its
     title.
     """
+    if not models:
+        return
     yield '<section class="overview"><table><thead><tr>'
     yield "".join(f'<th scope="col">{title}</th>' for title in _TITLES) + "</tr></thead><tbody>"
     for number, model in enumerate(models):

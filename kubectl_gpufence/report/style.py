@@ -33,7 +33,7 @@ a { color: var(--link); }
 .overview, article {
   background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem;
 }
-.overview { padding: .25rem 1rem; }
+.overview { padding: .25rem 1rem; margin-bottom: 1rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
 th { color: var(--faint); font-weight: 600; white-space: nowrap; }
@@ -43,7 +43,7 @@ tbody tr:last-child td { border-bottom: 0; }
 td { overflow-wrap: anywhere; }
 td:first-child { min-width: 10rem; } td:nth-child(4) { min-width: 6rem; }
 .legend {
-  display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 1rem 0; color: var(--faint);
+  display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 0 0 1rem; color: var(--faint);
 }
 .legend i {
   display: inline-block; width: 1.25rem; height: .7rem; margin-right: .4rem; vertical-align: -1px;
@@ -62,7 +62,7 @@ svg .mark {
   display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr));
 }
 article:target { outline: 2px solid var(--link); }
-dl { display: flex; flex-wrap: wrap; gap: .25rem 2rem; margin: 0 0 .5rem; }
+dl { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 0 0 .5rem; }
 dt { color: var(--faint); font-size: .8rem; }
 dd { margin: 0; font-weight: 600; font-variant-numeric: tabular-nums; }
 svg { display: block; width: 100%; max-width: 36rem; height: auto; }
@@ -106,9 +106,12 @@ footer { margin-top: 1.5rem; color: var(--faint); font-size: .9rem; overflow-wra
     --held: #a9c3e3; --over: #c03a2b; --limit: #000000; --told: #6546b8; --target: #0d6a3b;
     --warn: #7a4800; --link: #000000;
   }
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  .models { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem; }
-  article { break-inside: avoid; padding: .6rem; }
+  body { max-width: none; padding: 0; font-size: 9pt; line-height: 1.35; }
+  .models { display: block; columns: 2; column-gap: .5rem; }
+  article { break-inside: avoid; padding: .5rem .6rem; margin-bottom: .5rem; }
+  article h2 { font-size: 10pt; }
+  dl, .reasons { margin: .25rem 0; }
+  svg { max-height: 34mm; }
   table { font-size: .85em; }
   tr { break-inside: avoid; }
   details { display: none; }

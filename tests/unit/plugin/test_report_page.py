@@ -102,6 +102,34 @@ def test_a_picture_has_bars_and_lines() -> None:
     assert ["held", "over", "told", "limit", "target"] == classes(picture)
 
 
+def test_a_day_long_before_the_others_is_left_out() -> None:
+    """
+    One that only a wrong clock has known makes no picture too wide to see the others in it.
+    """
+    old = day(1)._replace(day="1970-01-01")
+
+    assert ["held"] == classes(drawn(old, day(9, told_bytes=None, limit_bytes=None)))
+
+
+def test_a_date_stays_within_the_picture() -> None:
+    """
+    The last of many narrow days stands at the edge.
+    """
+    texts = [each for each in drawn(day(1), day(28)) if each.text == "11-28"]
+
+    assert ["346"] == [each.get("x") for each in texts]
+
+
+def test_a_page_about_nobody_says_so() -> None:
+    """
+    There is no table without models.
+    """
+    text = written(notes=("nobody has measured a model yet",))
+
+    assert "No model has been measured yet." in text
+    assert "<table>" not in text
+
+
 def test_a_line_has_holes_where_nothing_was_said() -> None:
     """
     It steps from one day to the next, and begins anew after a day without a value or without use.

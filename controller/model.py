@@ -149,16 +149,24 @@ class Standing(NamedTuple):
 
 class Announcement(NamedTuple):
     """
-    What was said of an owner, and for which deadline; `before` is what was said first, where
-    somebody who waits has brought the deadline forward.
+    When it was said of an owner that it goes, and at which deadline.
     """
 
     at: float
     deadline: float
-    before: Announcement | None = None
 
 
-Announcements: TypeAlias = "Mapping[OwnerKey, Announcement]"
+class Told(NamedTuple):
+    """
+    What was said of an owner: of the time that it has by itself, which no waiter puts off, and of
+    the one that it has while somebody waits for its GPUs.
+    """
+
+    usual: Announcement | None = None
+    contended: Announcement | None = None
+
+
+Announcements: TypeAlias = "Mapping[OwnerKey, Told]"
 
 
 class Act(NamedTuple):

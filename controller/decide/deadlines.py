@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.decide.demand import contentions
 from controller.decide.owners import IDLE_STATE, latest_hold, objection
-from controller.model import Announcement
+from controller.model import Announcement, Told
 from gpufence.idle import IdleRung
 
 if TYPE_CHECKING:
@@ -49,6 +49,22 @@ class Due(NamedTuple):
     demand: Demand | None = None
 
 
+class Dues(NamedTuple):
+    """
+    When an idle owner goes by itself, and when while somebody waits for its GPUs.
+    """
+
+    usual: Due | None
+    contended: Due | None
+
+    @property
+    def first(self) -> Due:
+        return min((each for each in self if each is not None), key=lambda each: each.deadline)
+
+
+_NEVER: Final = Dues(None, None)
+
+
 def demands(
     world: ClusterState,
     waiters: Sequence[PodState],
@@ -76,12 +92,58 @@ def demands(
     return demanded
 
 
-def due(
+def dues(
     owner: OwnerState, since: float, demand: Demand | None, now: float, rules: ReleaseRules
-) -> Due | None:
+) -> Dues | None:
     """
     Return when an idle owner goes; None where it does not.
     """
+    contended = None if demand is None else _due(owner, since, demand, now, rules)
+    found = Dues(_due(owner, since, None, now, rules), contended)
+    return None if found == _NEVER else found
+
+
+def told(times: Dues, before: Told, now: float) -> Told:
+    """
+    Return what holds of an owner's announcements with what is said now.
+
+    Those of the two times are apart: whoever waits, and goes again, leaves an owner the time that
+    it was to go at anyway, and the notice it had.
+    """
+    said = [
+        None if item is None else announcement(item, old, now)
+        for item, old in zip(times, before, strict=True)
+    ]
+    return Told(*said)
+
+
+def soonest(times: Dues, said: Told) -> tuple[Due, Announcement] | None:
+    """
+    Return the time at which an owner goes, and what was said of it.
+    """
+    pairs = zip(times, said, strict=True)
+    known = [(item, each) for item, each in pairs if item is not None and each is not None]
+    return min(known, key=lambda pair: pair[1].deadline, default=None)
+
+
+def announcement(item: Due, said: Announcement | None, now: float) -> Announcement | None:
+    """
+    Return what holds of an owner's announcement: the one that was made, unless a new one lets it go
+    sooner; None where it is not time for that yet.
+
+    Nobody goes sooner than was said, or before it was said for the whole time of notice.
+    """
+    holding = []
+    if said is not None and _holds(item, said):
+        holding.append(said._replace(deadline=_goes_at(item, said)))
+    if now >= item.deadline - item.lead_seconds:
+        holding.append(Announcement(now, max(item.deadline, now + item.lead_seconds)))
+    return min(holding, key=lambda each: each.deadline, default=None)
+
+
+def _due(
+    owner: OwnerState, since: float, demand: Demand | None, now: float, rules: ReleaseRules
+) -> Due | None:
     if owner.words is None or objection(owner, contended=demand is not None):
         return None
     threshold = owner.words.after_seconds if demand is None else owner.words.contended_seconds
@@ -91,23 +153,6 @@ def due(
         deadline = max(deadline, hold.until)
     lead = min(rules.notice_seconds, threshold / 2)
     return Due(owner, since, deadline, threshold, lead, hold, demand)
-
-
-def announcement(item: Due, said: Announcement | None, now: float) -> Announcement | None:
-    """
-    Return what holds of an owner's announcements: one that was made, unless a new one lets it go
-    sooner; None where it is not time for that yet.
-
-    Nobody goes sooner than was said, or before it was said for the whole time of notice. Where
-    nobody waits any longer, what was said before somebody did holds again.
-    """
-    first = None if said is None else said._replace(before=None)
-    new = Announcement(now, max(item.deadline, now + item.lead_seconds), first)
-    known = [] if said is None else [each for each in (said, said.before) if each is not None]
-    holding = [each._replace(deadline=_goes_at(item, each)) for each in known if _holds(item, each)]
-    if now >= item.deadline - item.lead_seconds:
-        holding.append(new)
-    return min(holding, key=lambda each: each.deadline, default=None)
 
 
 def _goes_at(item: Due, said: Announcement) -> float:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from controller.decide.brakes import brake, refusal, releases_left, watched_turns
-from controller.decide.deadlines import announcement, demands, due
+from controller.decide.deadlines import demands, dues, soonest, told
 from controller.decide.demand import waiting_pods
 from controller.decide.notes import command, note_act, release_act, replicas_text
 from controller.decide.owners import IDLE_STATE, KEPT, UNKNOWN, idleness, objection
 from controller.decide.waking import waking
-from controller.model import Act, ReleaseDecision, Standing, Step, Way
+from controller.model import Act, ReleaseDecision, Standing, Step, Told, Way
 from gpufence import names
 from gpufence.idle import IdleRung, ReleasePhase
 from gpufence.times import write_moment
@@ -22,7 +22,7 @@ from gpufence.times import write_moment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.decide.deadlines import Demand, Due
+    from controller.decide.deadlines import Demand, Due, Dues
     from controller.decide.owners import Idleness
     from controller.model import (
         Announcement,
@@ -69,7 +69,7 @@ class _Pass:
         self._left = dict(world.owners)
         self._standings: dict[OwnerKey, Standing] = {}
         self._acts: list[Act] = []
-        self._announced: dict[OwnerKey, Announcement] = {}
+        self._announced: dict[OwnerKey, Told] = {}
         self._free_since: dict[OwnerKey, float] = {}
 
     def finish_acts(self) -> None:
@@ -105,7 +105,7 @@ class _Pass:
             if found.act is not None and not any(act.step is Step.WAKE for act in self._acts):
                 self._do(found.act)
 
-    def find_due(self) -> list[Due]:
+    def find_due(self) -> list[Dues]:
         """
         Return the idle owners that go, those for whom somebody waits first, then the longest idle.
         """
@@ -114,14 +114,15 @@ class _Pass:
         items = []
         for key, each in found.items():
             owner, demand = self._left[key], demanded.get(key)
-            item = None
+            times = None
             if each.since is not None:
-                item = due(owner, each.since, demand, self._world.now, self._rules)
+                times = dues(owner, each.since, demand, self._world.now, self._rules)
+            item = None if times is None else times.first
             self._standings[key] = _standing(owner, each, demand, item)
-            items += [] if item is None else [item]
-        return sorted(items, key=lambda item: (item.demand is None, item.since, item.owner.key))
+            items += [] if times is None else [times]
+        return sorted(items, key=_turn)
 
-    def go(self, items: Sequence[Due]) -> None:
+    def go(self, items: Sequence[Dues]) -> None:
         """
         Announce who goes soon, and release who is ripe, as many as may go in a minute.
         """
@@ -129,18 +130,20 @@ class _Pass:
             return
         now = self._world.now
         left = releases_left(self._world, self._memory, self._rules)
-        for item in items:
-            key = item.owner.key
-            old = self._memory.announced.get(key)
-            said = announcement(item, old, now)
-            if said is None:
+        for times in items:
+            key = times.first.owner.key
+            before = self._memory.announced.get(key, Told())
+            said = told(times, before, now)
+            next_one = soonest(times, said)
+            if next_one is None:
                 continue
+            item, first = next_one
             self._announced[key] = said
-            self._standings[key] = self._standings[key]._replace(deadline=said.deadline)
-            if said.at == now and (old is None or old.at != now):
-                self._acts.append(_announce(item, said))
+            self._standings[key] = self._standings[key]._replace(deadline=first.deadline)
+            if first.at == now and first not in before:
+                self._acts.append(_announce(item, first))
                 self._standings[key] = self._standings[key]._replace(step=Step.ANNOUNCE)
-            elif now >= said.deadline and item.owner.rung is IdleRung.RELEASE:
+            elif now >= first.deadline and item.owner.rung is IdleRung.RELEASE:
                 left -= self._release(item, left)
 
     def _release(self, item: Due, left: int) -> int:
@@ -174,6 +177,10 @@ class _Pass:
     def decision(self) -> ReleaseDecision:
         memory = replace(self._memory, announced=self._announced, free_since=self._free_since)
         return ReleaseDecision(self._standings, tuple(self._acts), memory, self._brake)
+
+
+def _turn(times: Dues) -> tuple[bool, float, OwnerKey]:
+    return times.contended is None, times.first.since, times.first.owner.key
 
 
 def _standing(

@@ -6,13 +6,22 @@ from typing import Any
 
 import pytest
 
-from controller.decide.deadlines import Demand, Due, announcement, demands, due
+from controller.decide.deadlines import (
+    Demand,
+    Due,
+    Dues,
+    announcement,
+    demands,
+    dues,
+    soonest,
+    told,
+)
 from controller.decide.demand import waiting_pods
 from controller.decide.owners import Hold, idleness
-from controller.model import Announcement, ClusterState, OwnerKey, OwnerState
+from controller.model import Announcement, ClusterState, OwnerKey, OwnerState, Told
 from controller.rules import ReleaseRules
 from gpufence import names
-from gpufence.idle import IdleRung
+from gpufence.idle import IdleRung, WakeBy
 from tests.support.release import (
     NOW,
     WORDS,
@@ -82,7 +91,9 @@ def test_an_owner_goes_after_its_time() -> None:
     owner = worker("a", 10)
     since = NOW - 600
 
-    assert Due(owner, since, since + 900, 900.0, 300.0) == due(owner, since, None, NOW, RULES)
+    assert Dues(Due(owner, since, since + 900, 900.0, 300.0), None) == dues(
+        owner, since, None, NOW, RULES
+    )
 
 
 def test_an_owner_goes_sooner_where_somebody_waits() -> None:
@@ -94,12 +105,27 @@ def test_an_owner_goes_sooner_where_somebody_waits() -> None:
     demand = Demand(WAITED_FOR, since + 60)
     later = Demand(WAITED_FOR, NOW + 10)
 
-    assert Due(owner, since, since + 60, 60.0, 30.0, demand=demand) == due(
-        owner, since, demand, NOW, RULES
-    )
-    assert Due(owner, since, NOW + 10, 60.0, 30.0, demand=later) == due(
+    usual = Due(owner, since, since + 900, 900.0, 300.0)
+    sooner = Due(owner, since, since + 60, 60.0, 30.0, demand=demand)
+
+    assert Dues(usual, sooner) == dues(owner, since, demand, NOW, RULES)
+    assert sooner == Dues(usual, sooner).first
+    assert Dues(usual, Due(owner, since, NOW + 10, 60.0, 30.0, demand=later)) == dues(
         owner, since, later, NOW, RULES
     )
+
+
+def test_who_would_be_back_goes_for_others_alone() -> None:
+    """
+    An owner that comes back when its place is free has no time of its own.
+    """
+    owner = worker("a", 10)._replace(words=WORDS._replace(wake=WakeBy.WHEN_FREE))
+    since, demand = NOW - 600, Demand(WAITED_FOR, NOW)
+    item = Due(owner, since, NOW, 60.0, 30.0, demand=demand)
+
+    assert None is dues(owner, since, None, NOW, RULES)
+    assert Dues(None, item) == dues(owner, since, demand, NOW, RULES)
+    assert Told(None, Announcement(NOW, NOW + 30)) == told(Dues(None, item), Told(), NOW)
 
 
 def test_what_holds_an_owner_moves_its_deadline() -> None:
@@ -109,7 +135,7 @@ def test_what_holds_an_owner_moves_its_deadline() -> None:
     owner = worker("a")._replace(words=WORDS._replace(keep_until=NOW + 60))
     hold = Hold(NOW + 60, "it is to be kept until 2027-01-15T08:01:00Z", kept=True)
 
-    assert Due(owner, NOW - 1800, NOW + 60, 900.0, 300.0, hold) == due(
+    assert Dues(Due(owner, NOW - 1800, NOW + 60, 900.0, 300.0, hold), None) == dues(
         owner, NOW - 1800, None, NOW, RULES
     )
 
@@ -119,7 +145,7 @@ def test_an_owner_that_stays_has_no_deadline(changes: dict[str, Any]) -> None:
     """
     What may not be released is not due.
     """
-    assert None is due(worker("a")._replace(**changes), NOW - 1800, None, NOW, RULES)
+    assert None is dues(worker("a")._replace(**changes), NOW - 1800, None, NOW, RULES)
 
 
 ITEM = Due(worker("a"), NOW - 600, NOW + 300, 900.0, 300.0)
@@ -154,18 +180,21 @@ def test_what_was_said_long_ago_is_said_again() -> None:
     old = Announcement(NOW - 80000, NOW - 79700)
     said = announcement(ITEM._replace(deadline=NOW + 250), old, NOW)
 
-    assert Announcement(NOW, NOW + 300, old) == said
+    assert Announcement(NOW, NOW + 300) == said
 
 
-def test_a_word_given_early_stands_though_less_notice_would_do() -> None:
+def test_the_soonest_of_two_words_holds() -> None:
     """
     Somebody who waits shortens the notice, not what was announced with more.
     """
-    said = Announcement(NOW - 250, NOW + 50)
-    hurried = ITEM._replace(deadline=NOW + 45, lead_seconds=30.0)
+    usual = ITEM._replace(deadline=NOW + 50)
+    sooner = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
+    first = Told(Announcement(NOW - 250, NOW + 50))
+    early = told(Dues(usual, sooner), first, NOW)
+    late = told(Dues(usual, sooner), first, NOW + 25)
 
-    assert said == announcement(hurried, said, NOW)
-    assert said == announcement(hurried._replace(deadline=NOW - 600), said, NOW + 25)
+    assert (sooner, Announcement(NOW, NOW + 30)) == soonest(Dues(usual, sooner), early)
+    assert (usual, first.usual) == soonest(Dues(usual, sooner), late)
 
 
 def test_what_was_said_before_somebody_waited_holds_again() -> None:
@@ -173,10 +202,10 @@ def test_what_was_said_before_somebody_waited_holds_again() -> None:
     Brought forward for a waiter that has since gone, an owner goes when it was to go at first.
     """
     first = Announcement(NOW - 100, NOW + 200)
-    calm = ITEM._replace(deadline=NOW + 200)
-    hurried = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
-    second = announcement(hurried, first, NOW)
+    usual = ITEM._replace(deadline=NOW + 200)
+    sooner = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
+    second = told(Dues(usual, sooner), Told(first), NOW)
 
-    assert Announcement(NOW, NOW + 30, first) == second
-    assert second == announcement(hurried, second, NOW + 10)
-    assert first == announcement(calm, second, NOW + 20)
+    assert Told(first, Announcement(NOW, NOW + 30)) == second
+    assert second == told(Dues(usual, sooner), second, NOW + 10)
+    assert Told(first) == told(Dues(usual, None), second, NOW + 20)

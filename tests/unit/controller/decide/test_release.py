@@ -16,6 +16,7 @@ from controller.model import (
     ReleaseMemory,
     Standing,
     Step,
+    Told,
     Way,
 )
 from controller.rules import ReleaseRules
@@ -39,10 +40,10 @@ EMPTY = ReleaseMemory()
 KEY = owner_key()
 NOTE = ReleaseNote(ReleasePhase.RELEASED, NOW - 3600, 1, "idle")
 IDLE = owner_state(idle_pod())
-TOLD = replace(EMPTY, announced={KEY: Announcement(NOW - 300, NOW)})
+TOLD = replace(EMPTY, announced={KEY: Told(Announcement(NOW - 300, NOW))})
 EVERYBODY = [owner_state(idle_pod(f"w{i}-0", minutes=40 - 3 * i), name=f"w{i}") for i in range(4)]
 ALL_TOLD = replace(
-    EMPTY, announced={owner.key: Announcement(NOW - 300, NOW) for owner in EVERYBODY}
+    EMPTY, announced={owner.key: Told(Announcement(NOW - 300, NOW)) for owner in EVERYBODY}
 )
 BIG = [node_room(cards=8)]
 
@@ -84,7 +85,7 @@ def test_an_idle_owner_is_announced() -> None:
         "all its pods have been idle since 2027-01-15T07:30:00Z: 1 replica will be released at "
         "2027-01-15T08:05:00Z; kubectl gpufence keep -n team-a deployment/worker keeps it"
     ) == act.message
-    assert {KEY: Announcement(NOW, NOW + 300)} == decision.memory.announced
+    assert {KEY: Told(Announcement(NOW, NOW + 300))} == decision.memory.announced
     assert Standing(
         KEY,
         Step.ANNOUNCE,
@@ -202,7 +203,7 @@ def test_somebody_who_waits_hurries() -> None:
     Announced anew with a minute's half, released after it, and people read for whom.
     """
     job = waiting_pod(requests={names.NVIDIA_GPU: 2})
-    told = replace(EMPTY, announced={KEY: Announcement(NOW - 10, NOW + 290)})
+    told = replace(EMPTY, announced={KEY: Told(Announcement(NOW - 10, NOW + 290))})
     first = done(cluster(IDLE, pods=[job]), told)
     second = done(cluster(IDLE, pods=[job], now=NOW + 30), first.memory)
     standing = second.standings[KEY]
@@ -214,13 +215,48 @@ def test_somebody_who_waits_hurries() -> None:
     assert standing.why.endswith(", and team-b/job-0 waits for their GPUs")
 
 
+def test_a_waiter_that_comes_and_goes_delays_nobody() -> None:
+    """
+    Somebody who waited while an owner was still warm, and went again just before its time, has
+    neither put it off nor taken its notice away.
+    """
+    warm = owner_state(idle_pod(minutes=10, ready_at=NOW - 600))
+    job = waiting_pod(requests={names.NVIDIA_GPU: 2})
+    memory, told = EMPTY, []
+    for later in range(0, 301, 10):
+        pods = [job] if later < 280 else []
+        decision = done(cluster(warm, pods=pods, now=NOW + later), memory)
+        memory = decision.memory
+        told += [(later, act.step) for act in decision.acts]
+
+    assert [(0, Step.ANNOUNCE), (300, Step.RELEASE)] == told
+
+
+def test_who_was_hurried_for_nobody_goes_at_its_own_time() -> None:
+    """
+    A release that was brought forward for a waiter, did not come about, and is wanted by nobody
+    any more is due when it always was.
+    """
+    owner = owner_state(idle_pod(minutes=9.5))
+    job = waiting_pod(requests={names.NVIDIA_GPU: 2})
+    memory, told = EMPTY, []
+    for later in range(0, 331, 10):
+        pods = [job] if later < 100 else []
+        decision = done(cluster(owner, pods=pods, now=NOW + later), memory)
+        memory = decision.memory
+        told += [(later, act.step) for act in decision.acts]
+
+    assert [(0, Step.ANNOUNCE), (30, Step.RELEASE)] == told[:2]
+    assert [(330, Step.RELEASE)] == [each for each in told if each[0] >= 100]
+
+
 def test_three_go_in_a_minute_and_the_fourth_waits() -> None:
     """
     The longest idle go first, and who is next reads why.
     """
     late = owner_state(idle_pod("w4-0", minutes=60), name="w4")
     told = replace(
-        ALL_TOLD, announced={**ALL_TOLD.announced, late.key: Announcement(NOW - 300, NOW)}
+        ALL_TOLD, announced={**ALL_TOLD.announced, late.key: Told(Announcement(NOW - 300, NOW))}
     )
     decision = done(cluster(*EVERYBODY, late, nodes=BIG), told)
 

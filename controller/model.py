@@ -166,7 +166,8 @@ class Told(NamedTuple):
     contended: Announcement | None = None
 
 
-Announcements: TypeAlias = "Mapping[OwnerKey, Told]"
+Announcements: TypeAlias = "Mapping[str, Told]"
+"""By the UID of the owner: one that is made again under its name has been told nothing."""
 
 
 class Act(NamedTuple):

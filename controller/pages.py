@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from controller.activity import UnknownActivity, activity_of, nodes_of
-from controller.decide import nodes_left, room_of
+from controller.decide import Places
 from controller.model import OwnerKey, Step
 from gpufence import names
 from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from controller.callers import Callers
     from controller.cluster.cluster import WatchTrust
-    from controller.decide import NodeLeft
     from controller.loop import LastPass
     from controller.model import ClusterState, OwnerState
     from gpufence.snapshot import Snapshot
@@ -103,8 +102,7 @@ class ActivityPage:
 
     def __init__(self, sources: ActivitySources) -> None:
         self._sources = sources
-        # One value, so that threads which ask together see both parts of one time.
-        self._left: tuple[ClusterState | None, Mapping[str, NodeLeft]] = None, {}
+        self._known: Places | None = None
 
     def __call__(self, question: PageQuestion) -> StatusReply:
         return self._reply(question, guarded=True)
@@ -178,18 +176,17 @@ class ActivityPage:
         if like is None:
             why = "nobody knows what its pods will ask for"
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, why)
-        fitting = {"room": room_of(like, self._nodes(state)), "replicas": owner.replicas}
+        fitting = {"room": self._places(state).room(like), "replicas": owner.replicas}
         return _json(HTTPStatus.OK, more | fitting)
 
-    def _nodes(self, state: ClusterState) -> Mapping[str, NodeLeft]:
+    def _places(self, state: ClusterState) -> Places:
         """
         Add up what nodes have left once for all who ask between two passes.
         """
-        known, left = self._left
-        if known is not state:
-            left = nodes_left(state)
-            self._left = state, left
-        return left
+        known = self._known
+        if known is None or known.world is not state:
+            self._known = known = Places(state)
+        return known
 
 
 def _error(status: HTTPStatus, why: str) -> StatusReply:

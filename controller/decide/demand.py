@@ -11,12 +11,13 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from controller.decide.room import NodeLeft, nodes_left, room
+from controller.decide.room import NodeLeft, nodes_left
 from gpufence.idle import ReleasePhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from controller.decide.room import Places
     from controller.model import ClusterState, OwnerKey, OwnerState, PodState
     from controller.rules import ReleaseRules
 
@@ -110,19 +111,19 @@ def contentions(
     return found
 
 
-def may_come_back(owner: OwnerState, world: ClusterState, waiters: Iterable[PodState]) -> str:
+def may_come_back(owner: OwnerState, places: Places, waiters: Iterable[PodState]) -> str:
     """
     Return what stands against bringing an owner back, nothing if it would be in nobody's way.
     """
     template, note = owner.template, owner.note
     if template is None or note is None:
         return "nobody can tell what its pods would ask for"
-    nodes = [NodeLeft(node) for node in world.nodes.values()]
-    places = [node for node in nodes if node.permits(template)]
+    nodes = [NodeLeft(node) for node in places.world.nodes.values()]
+    allowed = [node for node in nodes if node.permits(template)]
     for waiter in waiters:
-        if any(node.fitting(waiter) for node in places):
+        if any(node.fitting(waiter) for node in allowed):
             return f"{waiter.namespace}/{waiter.name} waits for a place that it might take"
-    fitting = room(template, world)
+    fitting = places.room(template)
     if fitting < note.replicas:
         return f"{fitting} of its {note.replicas} replicas would fit"
     return ""

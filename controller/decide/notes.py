@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from controller.model import Act, Step, Way
 from gpufence import names
-from gpufence.idle import ReleaseNote, ReleasePhase, WakeBy
+from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
 from gpufence.text import minutes
 from gpufence.times import write_moment
 
 if TYPE_CHECKING:
+    from controller.decide.room import Places
     from controller.model import OwnerState
     from controller.rules import ReleaseRules
 
@@ -30,11 +31,11 @@ _GIVEN_UP_SECONDS: Final = 600.0
 """A wake that was noted so long ago and never happened is not what anybody wants now."""
 
 
-def note_act(owner: OwnerState, now: float, rules: ReleaseRules) -> Act | None:
+def note_act(owner: OwnerState, places: Places, rules: ReleaseRules) -> Act | None:
     """
     Return what is to be done about an owner's note; None where it and the replicas agree.
     """
-    note = owner.note
+    note, now = owner.note, places.world.now
     if note is None or owner.replicas is None or owner.way is Way.NEVER:
         return None
     if owner.replicas > 0:
@@ -46,7 +47,7 @@ def note_act(owner: OwnerState, now: float, rules: ReleaseRules) -> Act | None:
     if note.phase is ReleasePhase.RELEASING:
         return _act(owner, Step.NOTE_RELEASED, note._replace(phase=ReleasePhase.RELEASED))
     if note.phase is ReleasePhase.WAKING and note.woken_at is not None:
-        return _unfinished_wake(owner, note, now - note.woken_at)
+        return _unfinished_wake(owner, note, places, now - note.woken_at)
     return None
 
 
@@ -124,7 +125,9 @@ def _woken(owner: OwnerState, note: ReleaseNote, now: float, rules: ReleaseRules
     return act._replace(reason=names.IDLE_CONTESTED, message=message)
 
 
-def _unfinished_wake(owner: OwnerState, note: ReleaseNote, age: float) -> Act | None:
+def _unfinished_wake(
+    owner: OwnerState, note: ReleaseNote, places: Places, age: float
+) -> Act | None:
     """
     Finish what somebody has begun; a wake that never happened leaves the owner released.
     """
@@ -132,7 +135,19 @@ def _unfinished_wake(owner: OwnerState, note: ReleaseNote, age: float) -> Act | 
         return None
     if age > _GIVEN_UP_SECONDS:
         return _act(owner, Step.NOTE_RELEASED, note._replace(phase=ReleasePhase.RELEASED))
+    if owner.rung is not IdleRung.RELEASE or not _fits(owner, note, places):
+        return None
     return _wake(owner, note, f"back with {replicas_text(note.replicas)}, as was begun before")
+
+
+def _fits(owner: OwnerState, note: ReleaseNote, places: Places) -> bool:
+    """
+    Return whether an owner may come back as its note says, which its people can write: what counts
+    replicas, with no more of them than have a place.
+    """
+    if owner.way is not Way.SCALE:
+        return True
+    return owner.template is not None and note.replicas <= places.room(owner.template)
 
 
 def _wake(owner: OwnerState, note: ReleaseNote, message: str) -> Act:

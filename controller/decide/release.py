@@ -13,6 +13,7 @@ from controller.decide.deadlines import demands, dues, soonest, told
 from controller.decide.demand import waiting_pods
 from controller.decide.notes import command, note_act, release_act, replicas_text
 from controller.decide.owners import IDLE_STATE, KEPT, UNKNOWN, idleness, objection
+from controller.decide.room import Places
 from controller.decide.waking import waking
 from controller.model import Act, ReleaseDecision, Standing, Step, Told, Way
 from gpufence import names
@@ -62,6 +63,7 @@ class _Pass:
 
     def __init__(self, world: ClusterState, memory: ReleaseMemory, rules: ReleaseRules) -> None:
         self._world = world
+        self._places = Places(world)
         self._memory = memory
         self._rules = rules
         self._brake = brake(world, memory)
@@ -69,7 +71,7 @@ class _Pass:
         self._left = dict(world.owners)
         self._standings: dict[OwnerKey, Standing] = {}
         self._acts: list[Act] = []
-        self._announced: dict[OwnerKey, Told] = {}
+        self._announced: dict[str, Told] = {}
         self._free_since: dict[OwnerKey, float] = {}
 
     def finish_acts(self) -> None:
@@ -77,7 +79,7 @@ class _Pass:
         Write down what owners' notes do not say yet, and finish what was cut short.
         """
         for owner in list(self._left.values()):
-            act = note_act(owner, self._world.now, self._rules)
+            act = note_act(owner, self._places, self._rules)
             if act is not None:
                 del self._left[owner.key]
                 found = idleness(owner, self._rules)
@@ -97,7 +99,7 @@ class _Pass:
             if note is None or note.phase is ReleasePhase.WOKEN:
                 continue
             found = waking(
-                owner, note, self._world, self._waiters, self._memory.free_since, self._rules
+                owner, note, self._places, self._waiters, self._memory.free_since, self._rules
             )
             if found.free_since is not None:
                 self._free_since[owner.key] = found.free_since
@@ -131,14 +133,14 @@ class _Pass:
         now = self._world.now
         left = releases_left(self._world, self._memory, self._rules)
         for times in items:
-            key = times.first.owner.key
-            before = self._memory.announced.get(key, Told())
+            key, uid = times.first.owner.key, times.first.owner.uid
+            before = self._memory.announced.get(uid, Told())
             said = told(times, before, now)
             next_one = soonest(times, said)
             if next_one is None:
                 continue
             item, first = next_one
-            self._announced[key] = said
+            self._announced[uid] = said
             self._standings[key] = self._standings[key]._replace(deadline=first.deadline)
             if first.at == now and first not in before:
                 self._acts.append(_announce(item, first))

@@ -51,18 +51,22 @@ class PodNeed(NamedTuple):
     granted: bool
 
 
-def room(template: PodState, world: ClusterState) -> int:
+class Places:
     """
-    Return how many more pods like this one fit at the moment on the nodes it allows.
+    What nodes have left at one moment, added up once for all who ask, and only if anybody does.
     """
-    return room_of(template, nodes_left(world))
 
+    def __init__(self, world: ClusterState) -> None:
+        self.world = world
+        self._left: Mapping[str, NodeLeft] | None = None
 
-def room_of(template: PodState, nodes: Mapping[str, NodeLeft]) -> int:
-    """
-    Return the same of nodes whose sums are done already.
-    """
-    return sum(left.fitting(template) for left in nodes.values())
+    def room(self, template: PodState) -> int:
+        """
+        Return how many more pods like this one fit on the nodes it allows.
+        """
+        if self._left is None:
+            self._left = nodes_left(self.world)
+        return sum(left.fitting(template) for left in self._left.values())
 
 
 def nodes_left(world: ClusterState, without: frozenset[str] = frozenset()) -> dict[str, NodeLeft]:

@@ -16,6 +16,7 @@ from gpufence.times import write_moment
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controller.decide.room import Places
     from controller.model import Act, ClusterState, OwnerKey, OwnerState, PodState
     from controller.rules import ReleaseRules
     from gpufence.idle import ReleaseNote
@@ -34,7 +35,7 @@ class Waking(NamedTuple):
 def waking(
     owner: OwnerState,
     note: ReleaseNote,
-    world: ClusterState,
+    places: Places,
     waiters: Sequence[PodState],
     free: Mapping[OwnerKey, float],
     rules: ReleaseRules,
@@ -43,12 +44,13 @@ def waking(
     Return how a released owner stands. It comes back when for some time nobody has waited for a
     place that it might take, and all its replicas would fit.
     """
+    world = places.world
     why = f"released at {write_moment(note.at)}: {note.why}; "
     standing = Standing(owner.key, Step.NOTHING, RELEASED, why)
     if not _comes_by_itself(owner):
         back = f"{command('wake', owner)} brings it back"
         return Waking(standing._replace(why=why + back))
-    against = may_come_back(owner, world, waiters)
+    against = may_come_back(owner, places, waiters)
     if against:
         return Waking(standing._replace(why=f"{why}not back yet: {against}"))
     since = free.get(owner.key, world.now)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from controller.decide.demand import contentions, may_come_back, waiting_pods
+from controller.decide.room import Places
 from controller.model import ClusterState, NodeRoom, OwnerState, PodState
 from controller.rules import ReleaseRules
 from gpufence import names
@@ -271,7 +272,7 @@ def test_many_idle_owners_are_not_all_tried() -> None:
 
 def back(owner: OwnerState, *pods: PodState, nodes: Iterable[NodeRoom] | None = None) -> str:
     world = cluster(owner, pods=pods, nodes=nodes)
-    return may_come_back(owner, world, waiting_pods(world, RULES))
+    return may_come_back(owner, Places(world), waiting_pods(world, RULES))
 
 
 def test_many_nodes_are_not_all_tried() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from controller.decide.notes import note_act, release_act, wake_act
+from controller.decide.room import Places
 from controller.model import Act, OwnerState, Step, Way
 from controller.rules import ReleaseRules
-from gpufence.idle import ReleaseNote, ReleasePhase
-from tests.support.release import NOW, idle_pod, noted, owner_key, owner_state
+from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase
+from tests.support.release import NOW, cluster, idle_pod, noted, owner_key, owner_state
 
 RULES = ReleaseRules()
 AT = NOW - 120
@@ -26,7 +27,8 @@ def on_note(step: Step, note: ReleaseNote | None) -> Act:
 
 
 def act(note: ReleaseNote, replicas: int | None) -> Act | None:
-    return note_act(OWNER._replace(note=note, replicas=replicas), NOW, RULES)
+    owner = OWNER._replace(note=note, replicas=replicas)
+    return note_act(owner, Places(cluster(noted(owner, note, replicas or 0))), RULES)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +46,10 @@ def test_owners_that_are_not_ours_to_scale_keep_their_notes() -> None:
     """
     Nothing is written on what an autoscaler has since taken over, or on what was never released.
     """
-    assert None is note_act(OWNER, NOW, RULES)
-    assert None is note_act(OWNER._replace(note=RELEASING, way=Way.NEVER), NOW, RULES)
+    assert None is note_act(OWNER, Places(cluster(OWNER)), RULES)
+    assert None is note_act(
+        OWNER._replace(note=RELEASING, way=Way.NEVER), Places(cluster(OWNER)), RULES
+    )
 
 
 def test_a_release_cut_short_before_the_scaling_never_was() -> None:
@@ -155,6 +159,29 @@ def test_a_wake_that_was_begun_is_finished(age: float, expected: Act | None) -> 
     Whoever began it may still be at it; after ten minutes nobody knows what people want now.
     """
     assert expected == act(WAKING._replace(woken_at=NOW - age), 0)
+
+
+UNFINISHED: dict[str, tuple[dict[str, Any], int, bool]] = {
+    "as it was": ({}, 2, True),
+    "where nothing is released": ({"rung": IdleRung.WARN}, 2, False),
+    "where nothing is said": ({"rung": None}, 2, False),
+    "more than fits": ({}, 3, False),
+    "of nobody knows what": ({"template": None}, 2, False),
+    "started as a whole": ({"way": Way.WORKLOAD, "template": None}, 1, True),
+}
+
+
+@pytest.mark.parametrize(("changes", "replicas", "finished"), UNFINISHED.values(), ids=UNFINISHED)
+def test_a_wake_is_finished_where_the_controller_would_wake(
+    *, changes: dict[str, Any], replicas: int, finished: bool
+) -> None:
+    """
+    Whoever may write an owner's note does not make it more than it could be.
+    """
+    note = WAKING._replace(replicas=replicas)
+    owner = noted(OWNER, note)._replace(**changes)
+
+    assert finished == (note_act(owner, Places(cluster(owner)), RULES) is not None)
 
 
 def test_a_wake_is_noted_first() -> None:

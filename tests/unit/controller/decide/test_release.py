@@ -38,12 +38,13 @@ from tests.support.release import (
 RULES = ReleaseRules()
 EMPTY = ReleaseMemory()
 KEY = owner_key()
+UID = "uid-of-worker"
 NOTE = ReleaseNote(ReleasePhase.RELEASED, NOW - 3600, 1, "idle")
 IDLE = owner_state(idle_pod())
-TOLD = replace(EMPTY, announced={KEY: Told(Announcement(NOW - 300, NOW))})
+TOLD = replace(EMPTY, announced={UID: Told(Announcement(NOW - 300, NOW))})
 EVERYBODY = [owner_state(idle_pod(f"w{i}-0", minutes=40 - 3 * i), name=f"w{i}") for i in range(4)]
 ALL_TOLD = replace(
-    EMPTY, announced={owner.key: Told(Announcement(NOW - 300, NOW)) for owner in EVERYBODY}
+    EMPTY, announced={owner.uid: Told(Announcement(NOW - 300, NOW)) for owner in EVERYBODY}
 )
 BIG = [node_room(cards=8)]
 
@@ -85,7 +86,7 @@ def test_an_idle_owner_is_announced() -> None:
         "all its pods have been idle since 2027-01-15T07:30:00Z: 1 replica will be released at "
         "2027-01-15T08:05:00Z; kubectl gpufence keep -n team-a deployment/worker keeps it"
     ) == act.message
-    assert {KEY: Told(Announcement(NOW, NOW + 300))} == decision.memory.announced
+    assert {UID: Told(Announcement(NOW, NOW + 300))} == decision.memory.announced
     assert Standing(
         KEY,
         Step.ANNOUNCE,
@@ -106,6 +107,17 @@ def test_an_owner_is_announced_once() -> None:
     assert () == later.acts
     assert first.announced == later.memory.announced
     assert NOW + 300 == later.standings[KEY].deadline
+
+
+def test_who_is_made_anew_is_announced_anew() -> None:
+    """
+    Another owner of the same name, to whom somebody has left the idle pods, was told nothing.
+    """
+    anew = IDLE._replace(uid="another")
+    decision = done(cluster(anew), TOLD)
+
+    assert [("announce", "worker")] == steps(decision)
+    assert {"another": Told(Announcement(NOW, NOW + 300))} == decision.memory.announced
 
 
 def test_an_announced_owner_is_released_at_its_deadline() -> None:
@@ -203,7 +215,7 @@ def test_somebody_who_waits_hurries() -> None:
     Announced anew with a minute's half, released after it, and people read for whom.
     """
     job = waiting_pod(requests={names.NVIDIA_GPU: 2})
-    told = replace(EMPTY, announced={KEY: Told(Announcement(NOW - 10, NOW + 290))})
+    told = replace(EMPTY, announced={UID: Told(Announcement(NOW - 10, NOW + 290))})
     first = done(cluster(IDLE, pods=[job]), told)
     second = done(cluster(IDLE, pods=[job], now=NOW + 30), first.memory)
     standing = second.standings[KEY]
@@ -256,7 +268,7 @@ def test_three_go_in_a_minute_and_the_fourth_waits() -> None:
     """
     late = owner_state(idle_pod("w4-0", minutes=60), name="w4")
     told = replace(
-        ALL_TOLD, announced={**ALL_TOLD.announced, late.key: Told(Announcement(NOW - 300, NOW))}
+        ALL_TOLD, announced={**ALL_TOLD.announced, late.uid: Told(Announcement(NOW - 300, NOW))}
     )
     decision = done(cluster(*EVERYBODY, late, nodes=BIG), told)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.decide import room
+from controller.decide import Places
 from controller.model import NodeRoom, PodState
 from gpufence import names
 from gpufence.dialects import Units
@@ -20,7 +20,7 @@ SLICED = Units(clients=4)
 
 
 def count(template: PodState, *pods: PodState, node: NodeRoom | None = None) -> int:
-    return room(template, cluster(pods=pods, nodes=[node or node_room()]))
+    return Places(cluster(pods=pods, nodes=[node or node_room()])).room(template)
 
 
 def more(**changes: Any) -> PodState:

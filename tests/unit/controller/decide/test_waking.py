@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controller.decide.demand import waiting_pods
+from controller.decide.room import Places
 from controller.decide.waking import Waking, waking
 from controller.model import OwnerState, PodState
 from controller.rules import ReleaseRules
@@ -35,7 +36,7 @@ def found(
 ) -> Waking:
     world = cluster(owner, *others, pods=pods)
     free = {} if since is None else {owner_key(): since}
-    return waking(owner, NOTE, world, waiting_pods(world, RULES), free, RULES)
+    return waking(owner, NOTE, Places(world), waiting_pods(world, RULES), free, RULES)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ PURE. How busy an owner is, for whoever scales it; an answer only where nothing 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.decide.last_look import agents_word
@@ -20,8 +21,8 @@ _BUSY_DIGITS: Final = 4
 
 class OwnerActivity(NamedTuple):
     """
-    `busy_replicas` is the sum of what its pods were busy of the last minute; `idle_seconds` is for
-    how long all of them have been idle, None where none runs.
+    `busy_replicas` is the sum of what its replicas were busy of the last minute; `idle_seconds` is
+    for how long all its pods have been idle, None where none runs.
     """
 
     busy_replicas: float
@@ -48,18 +49,34 @@ def activity_of(
 ) -> OwnerActivity | UnknownActivity:
     """
     Add up what the pods do that run; those that do not yet are known to do nothing, those that go
-    do not count.
+    do not count. Several pods that are one replica are as busy as the busiest of them.
     """
-    busy, idle = 0.0, []
+    busy: dict[str, float] = defaultdict(float)
+    idle = []
     for pod in _running(owner):
         found = agents_word(pod, snapshots.get(pod.node))
         if isinstance(found, str):
             return UnknownActivity(found)
         if found.busy_share is None or found.idle_seconds is None:
             return UnknownActivity(f"pod {pod.name} is {found.state}: {found.why or 'no reason'}")
-        busy += found.busy_share
+        replica = pod.leader or pod.uid
+        busy[replica] = max(busy[replica], found.busy_share)
         idle.append(found.idle_seconds)
-    return OwnerActivity(round(busy, _BUSY_DIGITS), min(idle, default=None))
+    return OwnerActivity(round(sum(busy.values()), _BUSY_DIGITS), min(idle, default=None))
+
+
+def next_replica(owner: OwnerState) -> list[PodState]:
+    """
+    Return the pods that one more replica would have, by its template or else as those are that
+    there are, whoever leads the others first; none where nobody can tell.
+    """
+    if owner.template is not None:
+        return [owner.template]
+    replicas: dict[str, list[PodState]] = defaultdict(list)
+    for pod in sorted(owner.pods, key=lambda pod: bool(pod.leader)):
+        if not pod.terminating:
+            replicas[pod.leader or pod.uid].append(pod._replace(node=""))
+    return max(replicas.values(), key=len, default=[])
 
 
 def _running(owner: OwnerState) -> list[PodState]:

@@ -47,7 +47,8 @@ class PodState(NamedTuple):
     bytes, millicores, numbers; `pods` is 1. `waiting_since` is set while no node takes it.
     `ready_at` is None while it is not ready. `placement` names what else decides where it may run
     and is not worked out here: a required pod affinity or anti-affinity, a hard topology spread,
-    host ports, volumes that are bound to places.
+    host ports, volumes that are bound to places. `leader` is the UID of the pod that controls it
+    and others, which all together are one replica of their owner.
     """
 
     uid: str
@@ -66,6 +67,7 @@ class PodState(NamedTuple):
     idle_at: float | None = None
     tolerations: tuple[Mapping[str, str], ...] = ()
     placement: str = ""
+    leader: str = ""
 
 
 class OwnerState(NamedTuple):
@@ -79,6 +81,8 @@ class OwnerState(NamedTuple):
     where the namespace says nothing. `template` is one more replica as the owner would make it,
     on no node yet; None where nobody knows. `budget` is how many of its pods may go at once by the
     PodDisruptionBudgets that cover them (the least `disruptionsAllowed`); None: none does.
+    `unsure` says why not all of its pods may be known, or not what it wants now; then `way` is
+    NEVER.
     """
 
     key: OwnerKey
@@ -93,6 +97,7 @@ class OwnerState(NamedTuple):
     note: ReleaseNote | None = None
     template: PodState | None = None
     budget: int | None = None
+    unsure: str = ""
 
 
 class NodeRoom(NamedTuple):

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from controller.activity import UnknownActivity, activity_of, nodes_of
+from controller.activity import UnknownActivity, activity_of, next_replica, nodes_of
 from controller.decide import Places
 from controller.model import OwnerKey, Step
 from gpufence import names
@@ -160,6 +160,8 @@ class ActivityPage:
         return None if answer.allowed else _error(HTTPStatus.FORBIDDEN, answer.why)
 
     def _busy(self, owner: OwnerState, state: ClusterState) -> StatusReply:
+        if owner.unsure:
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, owner.unsure)
         found = activity_of(owner, self._sources.snapshots(nodes_of(owner)))
         if isinstance(found, UnknownActivity):
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, found.why)
@@ -170,14 +172,14 @@ class ActivityPage:
         """
         Answer how many there are, and how many more would fit.
         """
-        like = owner.template or next(
-            (pod._replace(node="") for pod in owner.pods if not pod.terminating), None
-        )
-        if like is None:
+        pods = next_replica(owner)
+        if not pods:
             why = "nobody knows what its pods will ask for"
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, why)
-        fitting = {"room": self._places(state).room(like), "replicas": owner.replicas}
-        return _json(HTTPStatus.OK, more | fitting)
+        places = self._places(state)
+        # Those that follow a leader are alike.
+        room = min(places.room(pods[0]), places.room(pods[-1])) // len(pods)
+        return _json(HTTPStatus.OK, {**more, "room": room, "replicas": owner.replicas})
 
     def _places(self, state: ClusterState) -> Places:
         """

@@ -55,7 +55,7 @@ def keep_budget(budget: JsonObject) -> tuple[str, KeptBudget]:
 def least_allowed(budgets: Iterable[KeptBudget], pods: Iterable[KeptPod]) -> int | None:
     """
     Return how many of these pods may go at once by the budgets of their namespace; None where no
-    budget covers any of them.
+    budget covers any of them. A pod of whose labels nothing is known counts as covered by each.
     """
     labels = [pod.labels for pod in pods]
     return min(
@@ -63,7 +63,7 @@ def least_allowed(budgets: Iterable[KeptBudget], pods: Iterable[KeptPod]) -> int
             budget.allowed
             for budget in budgets
             if budget.selector is not None
-            and any(_covers(budget.selector, each) for each in labels)
+            and any(each is None or _covers(budget.selector, each) for each in labels)
         ),
         default=None,
     )

@@ -5,13 +5,13 @@ All that is known of the cluster, and how far it may be acted on.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from controller.cluster.kinds_watch import KindsWatch
 from controller.cluster.owners import Assembler
 from controller.cluster.shared import Shared
 from controller.cluster.tree import SeenCluster
-from controller.cluster.watches import ClusterWatches
+from controller.cluster.watches import ClusterWatches, is_current
 from gpufence import names
 from gpufence.idle import highest_rung
 from kube import WatchSettings
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from controller.model import ClusterState
     from controller.settings import ControllerSettings
     from kube import Client, ReflectorState
-
-OUTAGE_SECONDS: Final = 5.0
-"""
-A watch that keeps failing for longer than this makes what is known stale.
-"""
-SILENCE_SECONDS: Final = 120.0
-"""
-The same for one on which nothing comes: quiet watches are opened anew after 75 seconds.
-"""
 
 
 class WatchTrust(NamedTuple):
@@ -92,6 +83,7 @@ class Cluster:
                 scalers=known.scalers,
                 blind=known.blind,
                 unread=known.unread,
+                stale=known.stale,
             )
         )
 
@@ -114,9 +106,7 @@ class Cluster:
         known = self._owners.known()
         states: tuple[ReflectorState, ...] = (*self._watches.states(), *known.states)
         now = time.monotonic()
-        fresh = known.complete and all(
-            state.is_fresh(now, OUTAGE_SECONDS, SILENCE_SECONDS) for state in states
-        )
+        fresh = known.complete and all(is_current(state, now) for state in states)
         said = {state.last_error for state in states if state.failing and state.last_error}
         unsynced = sum(not state.synced for state in states)
         waiting = [f"{unsynced} collections have not been read yet"] if unsynced else []

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from controller.cluster.kept import keep_owner, keep_scaler
 from controller.cluster.store import LiveStore
+from controller.cluster.tree import OWN_GROUP
+from controller.cluster.watches import is_current
 from gpufence import names
 from kube import ForbiddenError, KubeError, NotFoundError, Reflector, Source
 from kube.owners import is_notebook, is_workload
@@ -54,8 +56,9 @@ class _Followed(NamedTuple):
 
 class KindsKnown(NamedTuple):
     """
-    `complete` once it is known which kinds there are, and each has been read once or refused.
-    `blind` says why nobody knows who scales whom; `unread` the same of kinds of owners.
+    `complete` once it is known which kinds there are. `states` are of those without which nothing
+    is decided. `blind` says why nobody knows who scales whom; `unread` the same of kinds of owners
+    that may not be read, `stale` of those that cannot be at the moment.
     """
 
     complete: bool
@@ -64,6 +67,7 @@ class KindsKnown(NamedTuple):
     scalers: Mapping[ScaleTarget, str]
     blind: str
     unread: Mapping[_Name, str]
+    stale: Mapping[_Name, str]
 
 
 class KindsWatch:
@@ -100,6 +104,13 @@ class KindsWatch:
     def known(self) -> KindsKnown:
         followed = dict(self._followed)
         unread = dict(self._unread)
+        # Asked before what they know is read, which then is only newer.
+        now = time.monotonic()
+        stale = {
+            name: _why_stale(each)
+            for name, each in followed.items()
+            if not _is_vital(name) and not is_current(each.reflector.state, now)
+        }
         blind = "; ".join(why for name, why in unread.items() if name in SCALERS)
         scalers: dict[ScaleTarget, str] = {}
         for name in SCALERS & followed.keys():
@@ -107,11 +118,14 @@ class KindsWatch:
                 scalers[target] = f"{name[1]} {scaler}"
         return KindsKnown(
             complete=self._complete,
-            states=tuple(each.reflector.state for each in followed.values()),
+            states=tuple(
+                each.reflector.state for name, each in followed.items() if _is_vital(name)
+            ),
             owners=self._owners(followed),
             scalers=scalers,
             blind=blind,
             unread=unread,
+            stale=stale,
         )
 
     def _owners(self, followed: Mapping[_Name, _Followed]) -> Mapping[str, KeptOwner]:
@@ -146,8 +160,8 @@ class KindsWatch:
         """
         found = self._kinds.all(needed={group for group, _ in SCALERS})
         kinds = [kind for kind in found if _concerns(kind)]
-        # Who scales is never left out, however many kinds there are.
-        kinds.sort(key=lambda kind: (kind.group, kind.kind) not in SCALERS)
+        # Who scales, and what every cluster has, is never left out, however many kinds there are.
+        kinds.sort(key=lambda kind: not _is_vital((kind.group, kind.kind)))
         wanted = {(kind.group, kind.kind): kind for kind in kinds[:MOST_KINDS]}
         for name in self._followed.keys() - wanted.keys():
             self._end(name)
@@ -176,6 +190,11 @@ class KindsWatch:
         except NotFoundError:
             self._end(name)
             return ""  # it is gone since we heard of it
+        except KubeError:
+            if _is_vital(name):
+                raise
+            if name in self._followed:
+                return ""  # its watch goes on trying
         keep = keep_scaler if name in SCALERS else partial(_keep, kind=kind, shared=self._shared)
         store: LiveStore[Any] = LiveStore()
         source: Source[Any] = Source(path=kind.everywhere, keep=keep, from_cache=True)
@@ -196,7 +215,8 @@ class KindsWatch:
         _log.info("no longer following %s", each.kind.everywhere)
 
     def _is_unwell(self) -> bool:
-        return any(each.reflector.state.failing for each in list(self._followed.values()))
+        followed = list(self._followed.items())
+        return any(_is_vital(name) and each.reflector.state.failing for name, each in followed)
 
     def _tell(self, unread: Mapping[_Name, str]) -> None:
         for name, why in unread.items():
@@ -208,6 +228,19 @@ def _is_silent(each: _Followed) -> bool:
     state = each.reflector.state
     last = state.last_contact
     return state.failing and (last is None or time.monotonic() - last > GIVEN_UP_SECONDS)
+
+
+def _is_vital(name: _Name) -> bool:
+    """
+    Return whether nothing is decided without a kind: what scales may scale anybody, and the way up
+    from anybody's pods may lead through what Kubernetes has itself.
+    """
+    return name in SCALERS or name[0] == OWN_GROUP
+
+
+def _why_stale(each: _Followed) -> str:
+    trouble = each.reflector.state.last_error or "it has not been read yet"
+    return f"{each.kind.plural}.{each.kind.group} cannot be read at the moment: {trouble}"
 
 
 def _concerns(kind: ApiKind) -> bool:

@@ -52,7 +52,7 @@ class Assembler:
     def __init__(self, rules: ReleaseRules, exempt_namespaces: frozenset[str]) -> None:
         self._rules = rules
         self._exempt = exempt_namespaces
-        self._owned: dict[str, tuple[KeptPod, OwnerKey, KeptPod]] = {}
+        self._owned: dict[str, tuple[KeptPod, KeptPod]] = {}
         self._said: dict[str, _Said] = {}
 
     def assemble(self, seen: SeenCluster) -> ClusterState:
@@ -72,10 +72,11 @@ class Assembler:
                 continue
             if state.namespace in seen.namespaces:
                 top = tree.top(kept)
-                owned[uid] = found = self._with_owner(uid, kept, top.key)
-                state = found[2].state
-                tops.setdefault(top.key, top)
-                pods_of[top.key].append(found[2])
+                owned[uid] = found = self._with_owner(uid, kept, top)
+                state = found[1].state
+                if top.why_not or top.key not in tops:
+                    tops[top.key] = top
+                pods_of[top.key].append(found[1])
             shown.append(state)
         self._owned = owned
         self._said = {uid: said for uid, said in self._said.items() if uid in seen.owners}
@@ -89,13 +90,12 @@ class Assembler:
             nodes=seen.nodes,
         )
 
-    def _with_owner(
-        self, uid: str, kept: KeptPod, key: OwnerKey
-    ) -> tuple[KeptPod, OwnerKey, KeptPod]:
+    def _with_owner(self, uid: str, kept: KeptPod, top: TopOwner) -> tuple[KeptPod, KeptPod]:
         known = self._owned.get(uid)
-        if known is not None and known[0] is kept and known[1] == key:
+        if known is not None and known[0] is kept and _is_of(known[1].state, top):
             return known
-        return kept, key, kept._replace(state=kept.state._replace(owner=key))
+        state = kept.state._replace(owner=top.key, leader=top.leader)
+        return kept, kept._replace(state=state)
 
     def _owner(
         self, seen: SeenCluster, tree: OwnerTree, top: TopOwner, members: list[KeptPod]
@@ -109,8 +109,10 @@ class Assembler:
         owner = top.kept.owner
         said = self._read(owner, namespace)
         way, why_not = _way(owner)
+        unsure = tree.unsure(owner)
         objection = (
-            top.why_not
+            unsure
+            or top.why_not
             or self._exempted(top.key, pods)
             or (tree.scaled(owner) if way is Way.SCALE else "")
             or said.trouble
@@ -128,6 +130,7 @@ class Assembler:
             note=said.note,
             template=_next(top),
             budget=least_allowed(tree.budgets.get(top.key.namespace, ()), members),
+            unsure=unsure,
         )
 
     def _exempted(self, key: OwnerKey, pods: tuple[PodState, ...]) -> str:
@@ -156,6 +159,10 @@ class Assembler:
                 trouble = f"it is left alone, since nobody can tell what it was: {error}"
         self._said[owner.uid] = said = _Said(*texts, words, note, trouble)
         return said
+
+
+def _is_of(pod: PodState, top: TopOwner) -> bool:
+    return (pod.owner, pod.leader) == (top.key, top.leader)
 
 
 def _way(owner: ApiOwner) -> tuple[Way, str]:

@@ -42,12 +42,13 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 class KeptPod(NamedTuple):
     """
-    A pod whose owner is still to be found, by who controls it; labels only where it asks for a GPU.
+    A pod whose owner is still to be found, by who controls it; labels only where it asks for a GPU,
+    None where they are too many to be kept.
     """
 
     state: PodState
     controller: Reference | None
-    labels: Mapping[str, str] = {}
+    labels: Mapping[str, str] | None = {}
 
 
 def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
@@ -77,7 +78,7 @@ def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
     return uid, KeptPod(
         state,
         None if controller is None else shared.value(controller),
-        shared.json(dict(islice(labels.items(), MOST_LABELS))),
+        None if len(labels) > MOST_LABELS else shared.json(labels),
     )
 
 

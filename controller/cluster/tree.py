@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from gpufence.idle import IdleRung
     from kube.owners import ApiOwner, Reference
 
+OWN_GROUP: Final = "apps"
+"""
+Owners that Kubernetes has itself: whoever is below one of them is of this group, too.
+"""
+
 _MOST_STEPS: Final = 8
 _BY_KIND: Final = {
     "DaemonSet": "a DaemonSet has a pod on each of its nodes",
@@ -35,7 +40,8 @@ class SeenCluster(NamedTuple):
     What the watches know at one moment: pods and owners by UID, the rest by name.
 
     `scalers` names whatever scales a target. `blind` says why it is not known who scales whom;
-    `unread` the same of kinds of owners, by group and kind.
+    `unread` the same of kinds of owners that may not be read, and `stale` of those that cannot be
+    read at the moment, by group and kind.
     """
 
     now: float
@@ -49,16 +55,19 @@ class SeenCluster(NamedTuple):
     scalers: Mapping[ScaleTarget, str]
     blind: str = ""
     unread: Mapping[tuple[str, str], str] = {}
+    stale: Mapping[tuple[str, str], str] = {}
 
 
 class TopOwner(NamedTuple):
     """
-    Where the way up from a pod ends; `kept` is None where nobody knows who that is.
+    Where the way up from a pod ends; `kept` is None where nobody knows who that is. `leader` is the
+    pod on that way that controls others.
     """
 
     key: OwnerKey
     kept: KeptOwner | None
     why_not: str = ""
+    leader: str = ""
 
 
 class OwnerTree:
@@ -74,6 +83,7 @@ class OwnerTree:
             if kept.owner.controller is not None and is_workload(kept.owner.kind)
         }
         self._known: dict[tuple[str, Reference], TopOwner] = {}
+        self._lost: dict[str, str] = {}
         self.budgets: dict[str, list[KeptBudget]] = defaultdict(list)
         for budget in seen.budgets.values():
             self.budgets[budget.namespace].append(budget)
@@ -111,11 +121,21 @@ class OwnerTree:
         scaler = self._seen.scalers.get(target, "")
         return f"{scaler} scales it" if scaler else ""
 
+    def unsure(self, owner: ApiOwner) -> str:
+        """
+        Say why not everything may be known of an owner, once the way up from all pods is known: its
+        kind cannot be read at the moment, or one that may be below it and above some of its pods.
+        """
+        kind = owner.kind.group, owner.kind.kind
+        below = "" if owner.kind.group == OWN_GROUP else self._lost.get(owner.namespace, "")
+        return self._seen.stale.get(kind, "") or below
+
     def _climb(self, namespace: str, above: Reference) -> TopOwner:
         kept: KeptOwner | None = None
-        scaled = ""
+        scaled = leader = ""
         for _ in range(_MOST_STEPS):
-            above = self._past_pod(namespace, above)
+            over = self._past_pod(namespace, above)
+            above, leader = over, leader if over is above else above.uid
             higher = self._seen.owners.get(above.uid)
             if higher is None or higher.owner.namespace != namespace:
                 break
@@ -129,10 +149,10 @@ class OwnerTree:
             kept = self._admitting.get(above.uid)
             if kept is None:
                 key = OwnerKey(namespace, above.api_version, above.kind, above.name)
-                return TopOwner(key, None, self._unknown(above))
+                return TopOwner(key, None, self._unknown(namespace, above), leader)
         elif not kept.owner.stoppable and not kept.owner.kind.scalable:
             kept = self._admitting.get(kept.owner.uid, kept)
-        return TopOwner(key_of(kept.owner), kept, scaled)
+        return TopOwner(key_of(kept.owner), kept, scaled, leader)
 
     def _past_pod(self, namespace: str, above: Reference) -> Reference:
         """
@@ -148,10 +168,13 @@ class OwnerTree:
         scaler = self._seen.scalers.get(target, "")
         return f"{scaler} scales {owner.kind.kind} {owner.name} below it" if scaler else ""
 
-    def _unknown(self, above: Reference) -> str:
+    def _unknown(self, namespace: str, above: Reference) -> str:
         kind = above.api_version.rpartition("/")[0], above.kind
+        stale = self._seen.stale.get(kind, "")
+        if stale:
+            self._lost[namespace] = stale
         usual = f"{above.kind} {above.name} owns it, which cannot be scaled"
-        return self._seen.unread.get(kind) or _BY_KIND.get(above.kind) or usual
+        return stale or self._seen.unread.get(kind) or _BY_KIND.get(above.kind) or usual
 
 
 def key_of(owner: ApiOwner) -> OwnerKey:

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from kube import Client, ReflectorState, WatchSettings
 
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
+OUTAGE_SECONDS: Final = 5.0
+"""
+A watch that keeps failing for longer than this makes what is known stale.
+"""
+SILENCE_SECONDS: Final = 120.0
+"""
+The same for one on which nothing comes: quiet watches are opened anew after 75 seconds.
+"""
 AGENT_LABELS: Final = "app.kubernetes.io/name=gpufence-agent"
 
 
@@ -101,3 +109,10 @@ class ClusterWatches:
 
     def states(self) -> tuple[ReflectorState, ...]:
         return tuple(reflector.state for reflector in self._reflectors)
+
+
+def is_current(state: ReflectorState, now: float) -> bool:
+    """
+    Return whether what a watch knows may be acted on, at a moment of the monotonic clock.
+    """
+    return state.is_fresh(now, OUTAGE_SECONDS, SILENCE_SECONDS)

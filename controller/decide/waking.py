@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from controller.decide.demand import may_come_back
 from controller.decide.notes import command, wake_act
 from controller.decide.owners import RELEASED
-from controller.model import Standing, Step
+from controller.model import Standing, Step, Way
 from gpufence.idle import IdleRung, WakeBy
 from gpufence.times import write_moment
 
@@ -47,6 +47,8 @@ def waking(
     world = places.world
     why = f"released at {write_moment(note.at)}: {note.why}; "
     standing = Standing(owner.key, Step.NOTHING, RELEASED, why)
+    if owner.way is Way.NEVER:
+        return Waking(standing._replace(why=why + owner.why_not))
     if not _comes_by_itself(owner):
         back = f"{command('wake', owner)} brings it back"
         return Waking(standing._replace(why=why + back))

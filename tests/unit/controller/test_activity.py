@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from controller.activity import OwnerActivity, UnknownActivity, activity_of, nodes_of
+from controller.activity import (
+    OwnerActivity,
+    UnknownActivity,
+    activity_of,
+    next_replica,
+    nodes_of,
+)
 from controller.model import OwnerKey, OwnerState, PodState, Way
 from gpufence.pods import Pod
 from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
@@ -86,3 +92,29 @@ def test_what_nobody_knows_is_no_number(said: Snapshot | None, why: str) -> None
     One pod of which nobody can tell is enough.
     """
     assert UnknownActivity(why) == activity_of(owner(pod("a")), {"n": said})
+
+
+def test_pods_that_follow_a_leader_are_one_replica_with_it() -> None:
+    """
+    As busy as the busiest of them; the next replica has as many.
+    """
+    group = pod("follower", leader="first"), pod("first")
+    found = activity_of(
+        owner(*group, pod("second")),
+        {"n": snapshot(row("first", IDLE), row("follower", BUSY), row("second", BUSY))},
+    )
+
+    assert OwnerActivity(1.0, 0.0) == found
+    assert ["first", "follower"] == [item.name for item in next_replica(owner(*group))]
+
+
+def test_the_next_replica_is_as_its_template_says_or_its_pods_are() -> None:
+    """
+    On no node yet; where nobody can tell there is none.
+    """
+    template = pod("more", node="")
+    templated = owner(pod("a"))._replace(template=template)
+
+    assert [template] == next_replica(templated)
+    assert [pod("a", node="")] == next_replica(owner(pod("gone", terminating=True), pod("a")))
+    assert [] == next_replica(owner(pod("gone", terminating=True)))

@@ -209,6 +209,54 @@ def test_who_is_scaled_by_somebody_else_is_left_alone() -> None:
     } == said
 
 
+def test_who_scales_below_an_owner_that_is_known_without_pods_is_named() -> None:
+    """
+    That its template asks for a GPU, or its note is there, does not hide it.
+    """
+    top = owner("w", template=state("next"))
+    middle = owner("w-1", REPLICA_SETS, reference(top))
+    scalers = {ScaleTarget("team", "apps", "ReplicaSet", "w-1"): "Scaler s"}
+    found = assembled(kept("a", reference(middle)), owners=(top, middle), scalers=scalers)
+
+    assert "Scaler s scales ReplicaSet w-1 below it" == only(found).why_not
+
+
+FARMS = ApiKind("example.com/v1", "Farm", "farms", scalable=True)
+COOPS = ApiKind("example.com/v1", "Coop", "coops", scalable=True)
+STALE = {("example.com", "Farm"): "farms cannot be read at the moment"}
+
+
+def test_a_kind_that_cannot_be_read_at_the_moment_keeps_its_own() -> None:
+    """
+    Who is of that kind stays, whether it is still known or not; Kubernetes' own kinds do not.
+    """
+    known, other = owner("known", FARMS), owner("other")
+    new = Reference("example.com/v1", "Farm", "new", "uid-new")
+    pods = kept("a", reference(known)), kept("b", new), kept("c", reference(other))
+    found = assembled(*pods, owners=(known, other), stale=STALE)
+    by_name = {key.name: each for key, each in found.owners.items()}
+    why = STALE["example.com", "Farm"]
+
+    assert {"known": (Way.NEVER, why), "new": (Way.NEVER, why), "other": (Way.SCALE, "")} == {
+        name: (each.way, each.why_not) for name, each in by_name.items()
+    }
+    assert (why, "") == (by_name["known"].unsure, by_name["other"].unsure)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_kind_that_cannot_be_read_keeps_whose_pods_may_be_below_it(*, lost: bool) -> None:
+    """
+    Nobody knows who is above a pod of such a kind: it may be any other owner of its namespace.
+    """
+    coop = owner("coop", COOPS)
+    below = owner("below", FARMS, reference(coop))
+    pods = kept("a", reference(below)), kept("b", Reference("example.com/v1", "Farm", "x", "y"))
+    found = assembled(*pods[: 2 if lost else 1], owners=(coop, below), stale=STALE)
+    unsure = {key.name: each.unsure for key, each in found.owners.items()}["coop"]
+
+    assert lost == bool(unsure)
+
+
 def test_the_systems_own_are_left_alone() -> None:
     """
     By namespace, and by priority.
@@ -311,7 +359,9 @@ def test_the_way_up_leads_through_a_pod_that_owns_others() -> None:
     by_name = {key.name: each for key, each in found.owners.items()}
 
     assert {"top", "gone"} == by_name.keys()
-    assert ["leader", "worker"] == [pod.name for pod in by_name["top"].pods]
+    assert [("leader", ""), ("worker", leader.state.uid)] == [
+        (pod.name, pod.leader) for pod in by_name["top"].pods
+    ]
     assert Way.SCALE is by_name["top"].way
     assert Way.NEVER is by_name["gone"].way
 
@@ -376,6 +426,16 @@ def test_a_budget_covers_whom_it_selects(selector: Any, covered: bool) -> None: 
     pods = [kept("a", labels={"app": "w"})]
 
     assert (1 if covered else None) == least_allowed([budget(selector)], pods)
+
+
+def test_a_pod_with_too_many_labels_is_covered_by_every_budget() -> None:
+    """
+    What was not kept of them may be what a budget selects.
+    """
+    pods = [kept("a", labels=None)]
+
+    assert 1 == least_allowed([budget({"matchLabels": {"app": "x"}})], pods)
+    assert None is least_allowed([budget(None)], pods)
 
 
 def test_a_budget_that_does_not_say_yet_allows_none() -> None:

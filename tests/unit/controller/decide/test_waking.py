@@ -9,7 +9,7 @@ import pytest
 from controller.decide.demand import waiting_pods
 from controller.decide.room import Places
 from controller.decide.waking import Waking, waking
-from controller.model import OwnerState, PodState
+from controller.model import OwnerState, PodState, Way
 from controller.rules import ReleaseRules
 from gpufence.errors import annotation_problem
 from gpufence.idle import IdleRung, ReleaseNote, ReleasePhase, WakeBy
@@ -59,6 +59,16 @@ def test_who_is_not_said_to_come_back_waits_for_a_person(changes: dict[str, Any]
         == item.standing.why
     )
     assert (None, None) == item[1:]
+
+
+def test_who_has_got_an_autoscaler_since_is_that_ones() -> None:
+    """
+    Nobody brings back what somebody else scales, or what nobody can read at the moment.
+    """
+    why = "ScaledObject by-queue scales it"
+    item = found(owner=OWNER._replace(way=Way.NEVER, why_not=why), since=NOW - 900)
+
+    assert (f"{SAID}{why}", None, None) == (item.standing.why, *item[1:])
 
 
 def test_somebody_who_waits_comes_first() -> None:

@@ -87,6 +87,7 @@ class KindsWatch:
         self._stop = threading.Event()
         self._followed: dict[_Name, _Followed] = {}
         self._unread: Mapping[_Name, str] = {}
+        self._failed: Mapping[_Name, str] = {}
         self._complete = False
         self._merged: tuple[object, Mapping[str, KeptOwner]] = ((), {})
         self._thread = threading.Thread(target=self._run, name="kinds", daemon=True)
@@ -106,11 +107,11 @@ class KindsWatch:
         unread = dict(self._unread)
         # Asked before what they know is read, which then is only newer.
         now = time.monotonic()
-        stale = {
-            name: _why_stale(each)
-            for name, each in followed.items()
-            if not _is_vital(name) and not is_current(each.reflector.state, now)
-        }
+        stale = dict(self._failed)
+        for name, each in followed.items():
+            state = each.reflector.state
+            if not _is_vital(name) and not is_current(state, now):
+                stale[name] = _failing(each.kind, state.last_error or "it has not been read yet")
         blind = "; ".join(why for name, why in unread.items() if name in SCALERS)
         scalers: dict[ScaleTarget, str] = {}
         for name in SCALERS & followed.keys():
@@ -166,14 +167,21 @@ class KindsWatch:
         for name in self._followed.keys() - wanted.keys():
             self._end(name)
         unread: dict[_Name, str] = {}
+        failed: dict[_Name, str] = {}
         for name, kind in wanted.items():
             followed = self._followed.get(name)
             if followed is None or followed.kind != kind or _is_silent(followed):
-                why = self._begin(name, kind)
+                try:
+                    why = self._begin(name, kind)
+                except KubeError as error:
+                    if _is_vital(name):
+                        raise
+                    failed[name] = _failing(kind, str(error))
+                    continue
                 if why:
                     unread[name] = why
-        self._tell(unread)
-        self._unread = unread
+        self._tell({**unread, **failed})
+        self._unread, self._failed = unread, failed
 
     def _begin(self, name: _Name, kind: ApiKind) -> str:
         """
@@ -190,11 +198,6 @@ class KindsWatch:
         except NotFoundError:
             self._end(name)
             return ""  # it is gone since we heard of it
-        except KubeError:
-            if _is_vital(name):
-                raise
-            if name in self._followed:
-                return ""  # its watch goes on trying
         keep = keep_scaler if name in SCALERS else partial(_keep, kind=kind, shared=self._shared)
         store: LiveStore[Any] = LiveStore()
         source: Source[Any] = Source(path=kind.everywhere, keep=keep, from_cache=True)
@@ -220,7 +223,7 @@ class KindsWatch:
 
     def _tell(self, unread: Mapping[_Name, str]) -> None:
         for name, why in unread.items():
-            if name not in self._unread:
+            if name not in self._unread and name not in self._failed:
                 _log.warning("%s; their pods are left alone", why)
 
 
@@ -238,9 +241,8 @@ def _is_vital(name: _Name) -> bool:
     return name in SCALERS or name[0] == OWN_GROUP
 
 
-def _why_stale(each: _Followed) -> str:
-    trouble = each.reflector.state.last_error or "it has not been read yet"
-    return f"{each.kind.plural}.{each.kind.group} cannot be read at the moment: {trouble}"
+def _failing(kind: ApiKind, trouble: str) -> str:
+    return f"{kind.plural}.{kind.group} cannot be read at the moment: {trouble}"
 
 
 def _concerns(kind: ApiKind) -> bool:

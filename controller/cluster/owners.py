@@ -104,12 +104,13 @@ class Assembler:
         namespace = seen.namespaces[top.key.namespace]
         asked = idle_rung(namespace.labels)
         rung = None if asked is None else min(asked, seen.highest)
+        unsure = tree.unsure(top.key)
         if top.kept is None:
-            return OwnerState(top.key, "", "", Way.NEVER, top.why_not, pods=pods, rung=rung)
+            known = OwnerState(top.key, "", "", Way.NEVER, top.why_not, pods=pods, rung=rung)
+            return known._replace(unsure=unsure)
         owner = top.kept.owner
         said = self._read(owner, namespace)
         way, why_not = _way(owner)
-        unsure = tree.unsure(owner)
         objection = (
             unsure
             or top.why_not

@@ -121,14 +121,14 @@ class OwnerTree:
         scaler = self._seen.scalers.get(target, "")
         return f"{scaler} scales it" if scaler else ""
 
-    def unsure(self, owner: ApiOwner) -> str:
+    def unsure(self, key: OwnerKey) -> str:
         """
         Say why not everything may be known of an owner, once the way up from all pods is known: its
         kind cannot be read at the moment, or one that may be below it and above some of its pods.
         """
-        kind = owner.kind.group, owner.kind.kind
-        below = "" if owner.kind.group == OWN_GROUP else self._lost.get(owner.namespace, "")
-        return self._seen.stale.get(kind, "") or below
+        group = key.api_version.rpartition("/")[0]
+        below = "" if group == OWN_GROUP else self._lost.get(key.namespace, "")
+        return self._seen.stale.get((group, key.kind), "") or below
 
     def _climb(self, namespace: str, above: Reference) -> TopOwner:
         kept: KeptOwner | None = None

@@ -85,12 +85,12 @@ def _plan(
 
 def _against(reader: ClusterReader, kinds: Kinds, owner: ApiOwner) -> str:
     """
-    Return what speaks against a release: who scales the owner, or a pod that agents do not call
-    idle at this moment.
+    Return what speaks against a release: who scales the owner, that one may not see who does, or a
+    pod that agents do not call idle at this moment.
     """
-    scaled = next(_scalers(reader, kinds, owner), "")
+    scaled = _scaled(reader, kinds, owner)
     if scaled:
-        return f"{scaled} scales it, and would fight back"
+        return scaled
     scene = gather(reader, owner.namespace)
     line = next((item for item in idle_lines(scene, "") if is_about(item, owner)), None)
     return "it has no pod with a GPU" if line is None else _working(line)
@@ -104,10 +104,11 @@ def _working(line: IdleLine) -> str:
     return ""
 
 
-def _scalers(reader: ClusterReader, kinds: Kinds, owner: ApiOwner) -> Iterator[str]:
+def _scaled(reader: ClusterReader, kinds: Kinds, owner: ApiOwner) -> str:
     """
-    Yield the autoscalers whose target an owner is, as far as one may look.
+    Say which autoscaler's target an owner is, or that nobody can tell.
     """
+    hidden = ""
     version, plural = _HPA
     paths = [("HorizontalPodAutoscaler", group(version, "namespaces", owner.namespace, plural))]
     keda = kinds.find(*_SCALED_OBJECT)
@@ -117,15 +118,25 @@ def _scalers(reader: ClusterReader, kinds: Kinds, owner: ApiOwner) -> Iterator[s
         try:
             items = reader.listed(path, as_is)
         except ForbiddenError:
+            where = f"namespace {owner.namespace}"
+            hidden = f"you may not list {kind}s in {where}, of which one may scale it"
             continue
-        yield from (f"{kind} {name}" for name in _targeting(items, owner))
+        name = next(_targeting(items, owner), "")
+        if name:
+            return f"{kind} {name} scales it, and would fight back"
+    return hidden
 
 
 def _targeting(items: Iterable[Object], owner: ApiOwner) -> Iterator[str]:
+    """
+    Yield the names of those that scale an owner; one that names no kind means a Deployment.
+    """
     for item in items:
         spec = as_object(item.get("spec"), "spec")
         target = as_object(spec.get("scaleTargetRef"), "spec.scaleTargetRef")
-        if (target.get("kind", "Deployment"), target.get("name")) == (owner.kind.kind, owner.name):
+        group_of = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
+        aim = group_of, target.get("kind") or "Deployment", target.get("name")
+        if aim == (owner.kind.group, owner.kind.kind, owner.name):
             yield str(as_object(item.get("metadata"), "metadata").get("name", ""))
 
 

@@ -120,9 +120,11 @@ class ControlPlane:
         pod: str | None = None,
         node: str | None = None,
         seconds: int = 3600,
+        audience: str = "",
     ) -> str:
         """
-        Return a token of a ServiceAccount, bound to a pod of its namespace, or a node, if named.
+        Return a token of a ServiceAccount, bound to a pod of its namespace, or a node, if named,
+        and for another audience than the API server if that is.
 
         A token that is bound to a pod also names the node that the pod runs on.
         """
@@ -132,8 +134,9 @@ class ControlPlane:
         elif node is not None:
             bound = ("--bound-object-kind=Node", f"--bound-object-name={node}")
         lasting = f"--duration={seconds}s"
+        meant = (f"--audience={audience}",) if audience else ()
         return self.kubectl(
-            "create", "token", name, "-n", namespace, lasting, *bound
+            "create", "token", name, "-n", namespace, lasting, *meant, *bound
         ).stdout.strip()
 
     def token_kubeconfig(self, label: str, token: str) -> Path:

@@ -53,7 +53,22 @@ NOTEBOOKS: Final = crd("kubeflow.org/v1", "Notebook", "notebooks")
 WORKLOADS: Final = crd("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
 FARMS: Final = crd("example.com/v1", "Farm", "farms", scale=".spec.replicas")
 SCALED_OBJECTS: Final = crd("keda.sh/v1alpha1", "ScaledObject", "scaledobjects")
+ROLLOUTS: Final = crd("argoproj.io/v1alpha1", "Rollout", "rollouts", scale=".spec.replicas")
 HERDS: Final = crd("example.com/v1", "Herd", "herds", scale=".spec.size")
+
+
+def unconvertible(definition: JsonObject, version: str) -> JsonObject:
+    """
+    Return a kind that is preferred in another version than it is kept in, where nobody converts it:
+    what was made cannot be listed.
+    """
+    spec = definition["spec"]
+    (kept,) = spec["versions"]
+    nowhere = {"clientConfig": {"url": "https://127.0.0.1:1/"}, "conversionReviewVersions": ["v1"]}
+    shown = {**kept, "name": version, "storage": False}
+    conversion = {"strategy": "Webhook", "webhook": nowhere}
+    changed = {"versions": [kept, shown], "conversion": conversion}
+    return {**definition, "spec": {**spec, **changed}}
 
 
 def define(client: Client, *definitions: JsonObject) -> None:

@@ -2,10 +2,16 @@
 How busy an owner is, for whoever scales it: an answer only where everything is known.
 """
 
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from gpufence import names
 from tests.support.controller.process import ControllerProcess
@@ -186,7 +192,7 @@ def test_a_namespace_that_says_nothing_is_not_shown(
 def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespace: str) -> None:
     """
     Without a token nothing is told, nor to whom may not get the owner's scale; who may, is, also
-    that there is no such owner.
+    that there is no such owner. A token that has ended, or was made for others, is none.
     """
     site.fence(full_namespace, None)
     site.deploy(full_namespace, "worker")
@@ -199,15 +205,40 @@ def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespa
         stranger = controller.activity(path, token)
         absent = controller.activity(f"{full_namespace}/deployments/nobody")
     allow(site, full_namespace)
+    others = site.plane.service_account_token(full_namespace, "default", audience="vault")
     with site.controller() as controller:
         wait_until(lambda: controller.owner(full_namespace, "worker"))
         allowed = eventually(lambda: controller.activity(path, token)[0] == 200, 5.0)
         missing = controller.activity(f"{full_namespace}/deployments/nobody", token)
+        shown = [
+            controller.activity(path, text)[0]
+            for text in (signed(site, token, 0), signed(site, token, 7200), others)
+        ]
 
     assert [401, 401, 403, 401] == [item[0] for item in (nobody, wrong, stranger, absent)]
     assert "deployments/scale" in stranger[1]["error"]
     assert allowed
     assert (404, True) == (missing[0], names.MODE in missing[1]["error"])
+    assert [200, 401, 401] == shown
+
+
+def signed(site: ControllerSite, token: str, seconds_ago: int) -> str:
+    """
+    Sign the claims of a token as the API server would have done so long ago.
+    """
+    head, body, _ = token.split(".")
+    claims = json.loads(urlsafe_b64decode(f"{body}=="))
+    old = {key: claims[key] - seconds_ago for key in ("iat", "nbf", "exp")}
+    unsigned = f"{head}.{_part(json.dumps(claims | old).encode())}"
+    pem = (site.plane.folder / "service-accounts.key").read_bytes()
+    key = load_pem_private_key(pem, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    pair = decode_dss_signature(key.sign(unsigned.encode(), ec.ECDSA(SHA256())))
+    return f"{unsigned}.{_part(b''.join(number.to_bytes(32, 'big') for number in pair))}"
+
+
+def _part(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def allow(site: ControllerSite, namespace: str) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gpufence import names
-from kube import PatchType, group
+from kube import PatchType, core, group
 from tests.support.controller.gate import Gate, Trouble, noting, scaling
 from tests.support.controller.process import ControllerProcess
-from tests.support.controller.site import ControllerSite
+from tests.support.controller.site import DEPLOYMENTS, ControllerSite
 from tests.support.observing import eventually, wait_until
 
 
@@ -236,3 +236,63 @@ def assert_called_off(
     assert 0 == released_at_all
     assert [None] * len(placed) == [site.note(namespace, name) for name in placed]
     assert all(why)
+
+
+def test_a_clock_that_is_behind_releases_nobody_too_soon(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    By the conditions from such a node everybody has been idle for longer; its agent counts seconds.
+    """
+    site.played.clock_ahead_seconds = -600.0
+    site.fence(full_namespace)
+    site.deploy(full_namespace, "worker")
+    site.wait_for_pods(full_namespace, 1)
+    with site.controller(GPUFENCE_RELEASE_AFTER_SECONDS="120") as controller:
+        wait_until(lambda: controller.acts("release", "called-off"), controller.lines)
+        released = eventually(lambda: site.replicas(full_namespace, "worker") == 0, 2.0)
+
+    assert not released
+
+
+def test_who_is_made_anew_in_mid_announcement_is_told_anew(
+    site: ControllerSite, worker: str
+) -> None:
+    """
+    An owner of the same name that has taken over the idle pods is another one.
+    """
+    slow = {"GPUFENCE_RELEASE_AFTER_SECONDS": "12", "GPUFENCE_RELEASE_NOTICE_SECONDS": "6"}
+    before = site.owner(worker, "worker").uid
+    with site.controller(**slow) as controller:
+        wait_until(lambda: site.events(worker, names.IDLE_WARNING), controller.lines)
+        path = DEPLOYMENTS.path(worker, "worker")
+        site.admin.delete(path, {"propagationPolicy": "Orphan"})
+        wait_until(lambda: not site.exists(path))
+        after = site.deploy(worker, "worker", 2)["metadata"]["uid"]
+        wait_until(lambda: settled(site, worker), controller.lines)
+
+    listed = site.admin.list(core("namespaces", worker, "events")).items
+    told = {
+        item["involvedObject"]["uid"]
+        for item in listed
+        if item["reason"] == names.IDLE_WARNING and item["involvedObject"]["kind"] == "Deployment"
+    }
+    assert {before, after} == told
+
+
+def test_a_label_taken_away_in_mid_announcement_calls_it_off(
+    site: ControllerSite, worker: str
+) -> None:
+    """
+    When it is back, everybody is told again.
+    """
+    slow = {"GPUFENCE_RELEASE_AFTER_SECONDS": "6", "GPUFENCE_RELEASE_NOTICE_SECONDS": "3"}
+    with site.controller(**slow) as controller:
+        wait_until(lambda: site.events(worker, names.IDLE_WARNING), controller.lines)
+        site.fence(worker, None)
+        released = eventually(lambda: site.replicas(worker, "worker") == 0, 4.0)
+        site.fence(worker)
+        wait_until(lambda: settled(site, worker), controller.lines)
+        announced = controller.acts("announce")
+
+    assert (False, 2) == (released, announced)

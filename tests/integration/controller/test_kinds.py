@@ -17,9 +17,12 @@ from tests.support.owners import (
     FARMS,
     HERDS,
     NOTEBOOKS,
+    ROLLOUTS,
     WORKLOADS,
     controlled,
+    crd,
     define,
+    unconvertible,
     undefine,
 )
 from tests.support.site import Site
@@ -28,6 +31,10 @@ NOTEBOOK = ApiKind("kubeflow.org/v1", "Notebook", "notebooks")
 WORKLOAD = ApiKind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
 FARM = ApiKind("example.com/v1", "Farm", "farms", scalable=True)
 HERD = ApiKind("example.com/v1", "Herd", "herds", scalable=True)
+ROLLOUT = ApiKind("argoproj.io/v1alpha1", "Rollout", "rollouts", scalable=True)
+COOP = ApiKind("example.org/v1", "Coop", "coops", scalable=True)
+COOPS = unconvertible(crd("example.org/v1", "Coop", "coops", scale=".spec.replicas"), "v2")
+REPLICA_SET = ApiKind("apps/v1", "ReplicaSet", "replicasets", scalable=True)
 STATEFUL = ApiKind("apps/v1", "StatefulSet", "statefulsets", scalable=True)
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -39,7 +46,7 @@ def defined(full_control_plane: ControlPlane, shared_site: ControllerSite) -> It
     """
     Define the foreign kinds, and grant what an operator would for his own one.
     """
-    definitions = (NOTEBOOKS, WORKLOADS, FARMS, HERDS)
+    definitions = (NOTEBOOKS, WORKLOADS, FARMS, HERDS, ROLLOUTS, COOPS)
     with Site(full_control_plane.kubeconfig(), full_control_plane.kubectl) as site:
         define(site.admin, *definitions)
         site.apply(
@@ -49,13 +56,13 @@ def defined(full_control_plane: ControlPlane, shared_site: ControllerSite) -> It
                 "metadata": {"name": ROLE, "labels": {names.AGGREGATE: "true"}},
                 "rules": [
                     {
-                        "apiGroups": ["example.com"],
-                        "resources": ["farms"],
+                        "apiGroups": ["example.com", "example.org", "argoproj.io"],
+                        "resources": ["farms", "coops", "rollouts"],
                         "verbs": ["get", "list", "watch", "patch"],
                     },
                     {
-                        "apiGroups": ["example.com"],
-                        "resources": ["farms/scale"],
+                        "apiGroups": ["example.com", "example.org", "argoproj.io"],
+                        "resources": ["farms/scale", "rollouts/scale"],
                         "verbs": ["update"],
                     },
                 ],
@@ -160,6 +167,51 @@ def test_a_kind_of_somebody_elses_is_scaled(site: ControllerSite, full_namespace
 
     assert note is not None
     assert (3, 0) == (note.replicas, site.replicas(full_namespace, "mine", FARM))
+
+
+def test_a_rollout_is_scaled_and_not_what_is_below_it(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    Its ReplicaSets are its own controller's.
+    """
+    site.fence(full_namespace)
+    owner = made(site, full_namespace, ROLLOUT, replicas=2)
+    below = {**worker("mine-1", 2), "kind": "ReplicaSet"}
+    site.admin.post(REPLICA_SET.path(full_namespace), controlled(below, owner))
+    with site.controller() as controller:
+        wait_until(
+            lambda: site.phase(full_namespace, "mine", ROLLOUT) == "released", controller.lines
+        )
+        note = site.note(full_namespace, "mine", ROLLOUT)
+
+    assert note is not None
+    assert (2, 0) == (note.replicas, site.replicas(full_namespace, "mine", ROLLOUT))
+    assert 2 == site.replicas(full_namespace, "mine-1", REPLICA_SET)
+
+
+def test_a_kind_that_cannot_be_listed_keeps_its_own_alone(
+    site: ControllerSite, full_namespace: str
+) -> None:
+    """
+    Who was to convert it does not answer: its owners stay, which is said, and all others are
+    released as ever.
+    """
+    site.fence(full_namespace)
+    owner = made(site, full_namespace, COOP, replicas=1)
+    owned_pod(site, full_namespace, owner, "mine-0")
+    site.deploy(full_namespace, "other")
+    try:
+        with site.controller(GPUFENCE_ACTIVITY_AUTH="none") as controller:
+            said = controller.why_never(full_namespace, "mine")
+            wait_until(lambda: site.phase(full_namespace, "other") == "released", controller.lines)
+            busy = controller.activity(f"{full_namespace}/coops/mine")[0]
+            fresh = controller.metrics()["gpufence_controller_fresh"]
+    finally:
+        site.admin.delete(COOP.path(full_namespace, "mine"))
+
+    assert "coops.example.org cannot be read at the moment" in said
+    assert (1, 503) == (fresh, busy)
 
 
 def test_a_stateful_set_is_scaled(site: ControllerSite, full_namespace: str) -> None:

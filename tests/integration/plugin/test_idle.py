@@ -269,20 +269,30 @@ def test_a_busy_owner_is_not_released(team: Team) -> None:
 
 def test_who_is_scaled_by_others_is_not_released(team: Team) -> None:
     """
-    An HPA would bring back what is taken, or never again: it is named.
+    An HPA would bring back what is taken, or never again: it is named. What one of another group
+    scales is another owner, though it is called the same.
     """
     name = team.deploy()
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    scale(team, name, "example.com/v1")
+    said = team.do("release", f"deploy/{name}")
+    team.do("wake", f"deploy/{name}")
+    scale(team, name, "apps/v1")
+
+    assert "is released" in said
+    assert "HorizontalPodAutoscaler hpa-apps scales it" in team.refused("release", f"deploy/{name}")
+
+
+def scale(team: Team, name: str, api_version: str) -> None:
+    """
+    Let an HPA scale a Deployment of this group.
+    """
+    target = {"apiVersion": api_version, "kind": "Deployment", "name": name}
     hpa = {
-        "metadata": {"name": f"hpa-{name}"},
+        "metadata": {"name": f"hpa-{api_version.partition('/')[0]}"},
         "spec": {"scaleTargetRef": target, "maxReplicas": 3},
     }
     path = group("autoscaling/v2", "namespaces", team.site.team, "horizontalpodautoscalers")
     team.site.admin.post(path, hpa)
-
-    assert f"HorizontalPodAutoscaler hpa-{name} scales it" in team.refused(
-        "release", f"deploy/{name}"
-    )
 
 
 def test_an_unknown_pod_is_not_released(team: Team) -> None:
@@ -343,7 +353,8 @@ def test_a_notebook_is_stopped_and_started(team: Team) -> None:
 
 def test_everybody_acts_with_his_own_rights(team: Team) -> None:
     """
-    Who may look and not scale is refused by the API server, and nothing is changed.
+    Who may look and not scale is refused by the API server, and nothing is changed. Who may not
+    look at autoscalers either is told that there may be one.
     """
     name = team.deploy()
     rule = ("--verb=get,list", "--resource=pods,deployments.apps,replicasets.apps")
@@ -352,10 +363,11 @@ def test_everybody_acts_with_his_own_rights(team: Team) -> None:
     team.site.plane.kubectl(*binding, "-n", team.site.team)
     team.site.wait_until_allowed(COLLEAGUE, "list", "pods", "-n", team.site.team)
 
-    done = team.site.run(
-        "release", "-n", team.site.team, f"deploy/{name}", "--even-if-busy", user=COLLEAGUE
-    )
+    words = ("release", "-n", team.site.team, f"deploy/{name}")
+    blind = team.site.run(*words, user=COLLEAGUE)
+    done = team.site.run(*words, "--even-if-busy", user=COLLEAGUE)
 
+    assert "you may not list HorizontalPodAutoscalers in namespace" in blind.stderr
     assert (1, 1) == (done.returncode, team.replicas(name))
     assert "ask your administrator" in done.stderr
     assert names.RELEASED not in json.dumps(team.found(name))

@@ -240,7 +240,9 @@ def test_a_kind_that_cannot_be_read_at_the_moment_keeps_its_own() -> None:
     assert {"known": (Way.NEVER, why), "new": (Way.NEVER, why), "other": (Way.SCALE, "")} == {
         name: (each.way, each.why_not) for name, each in by_name.items()
     }
-    assert (why, "") == (by_name["known"].unsure, by_name["other"].unsure)
+    assert {"known": why, "new": why, "other": ""} == {
+        name: each.unsure for name, each in by_name.items()
+    }
 
 
 @pytest.mark.parametrize("lost", [True, False])

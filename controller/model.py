@@ -161,7 +161,7 @@ class Announcement(NamedTuple):
     deadline: float
 
 
-class Told(NamedTuple):
+class NoticeGiven(NamedTuple):
     """
     What was said of an owner: of the time that it has by itself, which no waiter puts off, and of
     the one that it has while somebody waits for its GPUs.
@@ -171,7 +171,7 @@ class Told(NamedTuple):
     contended: Announcement | None = None
 
 
-Announcements: TypeAlias = "Mapping[str, Told]"
+Announcements: TypeAlias = "Mapping[str, NoticeGiven]"
 """By the UID of the owner: one that is made again under its name has been told nothing."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.decide.demand import contentions
 from controller.decide.owners import IDLE_STATE, latest_hold, objection
-from controller.model import Announcement, Told
+from controller.model import Announcement, NoticeGiven
 from gpufence.idle import IdleRung
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def dues(
     return None if found == _NEVER else found
 
 
-def told(times: Dues, before: Told, now: float) -> Told:
+def told(times: Dues, before: NoticeGiven, now: float) -> NoticeGiven:
     """
     Return what holds of an owner's announcements with what is said now.
 
@@ -114,10 +114,10 @@ def told(times: Dues, before: Told, now: float) -> Told:
         None if item is None else announcement(item, old, now)
         for item, old in zip(times, before, strict=True)
     ]
-    return Told(*said)
+    return NoticeGiven(*said)
 
 
-def soonest(times: Dues, said: Told) -> tuple[Due, Announcement] | None:
+def soonest(times: Dues, said: NoticeGiven) -> tuple[Due, Announcement] | None:
     """
     Return the time at which an owner goes, and what was said of it.
     """

@@ -15,7 +15,7 @@ from controller.decide.notes import command, note_act, release_act, replicas_tex
 from controller.decide.owners import IDLE_STATE, KEPT, UNKNOWN, idleness, objection
 from controller.decide.room import Places
 from controller.decide.waking import waking
-from controller.model import Act, ReleaseDecision, Standing, Step, Told, Way
+from controller.model import Act, NoticeGiven, ReleaseDecision, Standing, Step, Way
 from gpufence import names
 from gpufence.idle import IdleRung, ReleasePhase
 from gpufence.times import write_moment
@@ -71,7 +71,7 @@ class _Pass:
         self._left = dict(world.owners)
         self._standings: dict[OwnerKey, Standing] = {}
         self._acts: list[Act] = []
-        self._announced: dict[str, Told] = {}
+        self._announced: dict[str, NoticeGiven] = {}
         self._free_since: dict[OwnerKey, float] = {}
 
     def finish_acts(self) -> None:
@@ -134,7 +134,7 @@ class _Pass:
         left = releases_left(self._world, self._memory, self._rules)
         for times in items:
             key, uid = times.first.owner.key, times.first.owner.uid
-            before = self._memory.announced.get(uid, Told())
+            before = self._memory.announced.get(uid, NoticeGiven())
             said = told(times, before, now)
             next_one = soonest(times, said)
             if next_one is None:

@@ -287,10 +287,8 @@ def scale(team: Team, name: str, api_version: str) -> None:
     Let an HPA scale a Deployment of this group.
     """
     target = {"apiVersion": api_version, "kind": "Deployment", "name": name}
-    hpa = {
-        "metadata": {"name": f"hpa-{api_version.partition('/')[0]}"},
-        "spec": {"scaleTargetRef": target, "maxReplicas": 3},
-    }
+    named = {"name": f"hpa-{api_version.partition('/')[0]}"}
+    hpa = {"metadata": named, "spec": {"scaleTargetRef": target, "maxReplicas": 3}}
     path = group("autoscaling/v2", "namespaces", team.site.team, "horizontalpodautoscalers")
     team.site.admin.post(path, hpa)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.cluster.budgets import MOST_REQUIREMENTS, KeptBudget, keep_budget, least_allowed
+from controller.cluster.budgets import KeptBudget
 from controller.cluster.kept import KeptOwner, NamespaceWords, ScaleTarget
 from controller.cluster.owners import Assembler
 from controller.cluster.pods import KeptPod
@@ -222,7 +222,6 @@ def test_who_scales_below_an_owner_that_is_known_without_pods_is_named() -> None
 
 
 FARMS = ApiKind("example.com/v1", "Farm", "farms", scalable=True)
-COOPS = ApiKind("example.com/v1", "Coop", "coops", scalable=True)
 STALE = {("example.com", "Farm"): "farms cannot be read at the moment"}
 
 
@@ -234,29 +233,26 @@ def test_a_kind_that_cannot_be_read_at_the_moment_keeps_its_own() -> None:
     new = Reference("example.com/v1", "Farm", "new", "uid-new")
     pods = kept("a", reference(known)), kept("b", new), kept("c", reference(other))
     found = assembled(*pods, owners=(known, other), stale=STALE)
-    by_name = {key.name: each for key, each in found.owners.items()}
     why = STALE["example.com", "Farm"]
 
-    assert {"known": (Way.NEVER, why), "new": (Way.NEVER, why), "other": (Way.SCALE, "")} == {
-        name: (each.way, each.why_not) for name, each in by_name.items()
-    }
-    assert {"known": why, "new": why, "other": ""} == {
-        name: each.unsure for name, each in by_name.items()
+    stays, goes = (Way.NEVER, why, why), (Way.SCALE, "", "")
+    assert {"known": stays, "new": stays, "other": goes} == {
+        key.name: (each.way, each.why_not, each.unsure) for key, each in found.owners.items()
     }
 
 
-@pytest.mark.parametrize("lost", [True, False])
-def test_a_kind_that_cannot_be_read_keeps_whose_pods_may_be_below_it(*, lost: bool) -> None:
+def test_a_kind_that_cannot_be_read_keeps_whose_pods_may_be_below_it() -> None:
     """
     Nobody knows who is above a pod of such a kind: it may be any other owner of its namespace.
     """
-    coop = owner("coop", COOPS)
-    below = owner("below", FARMS, reference(coop))
-    pods = kept("a", reference(below)), kept("b", Reference("example.com/v1", "Farm", "x", "y"))
-    found = assembled(*pods[: 2 if lost else 1], owners=(coop, below), stale=STALE)
-    unsure = {key.name: each.unsure for key, each in found.owners.items()}["coop"]
+    key, top = OwnerKey("team", SERVICES.api_version, "InferenceService", "s"), owner("s", SERVICES)
+    below = owner("below", FARMS, reference(top))
+    known, lost = kept("a", reference(below)), Reference("example.com/v1", "Farm", "x", "y")
+    whole = assembled(known, owners=(top, below), stale=STALE)
+    partly = assembled(known, kept("b", lost), owners=(top, below), stale=STALE)
 
-    assert lost == bool(unsure)
+    assert "" == whole.owners[key].unsure
+    assert STALE["example.com", "Farm"] == partly.owners[key].unsure
 
 
 def test_the_systems_own_are_left_alone() -> None:
@@ -393,66 +389,12 @@ def test_a_circle_of_owners_ends() -> None:
     assert assembled(kept("a", one), owners=owners).owners
 
 
-def budget(selector: Any, allowed: int = 1, generation: int = 1) -> KeptBudget:
-    return keep_budget(
-        {
-            "metadata": {"uid": "b", "namespace": "team", "generation": 1},
-            "spec": {"selector": selector},
-            "status": {"disruptionsAllowed": allowed, "observedGeneration": generation},
-        }
-    )[1]
-
-
-def expression(operator: str, *values: str) -> dict[str, Any]:
-    return {"matchExpressions": [{"key": "app", "operator": operator, "values": list(values)}]}
-
-
-SELECTORS: dict[str, tuple[Any, bool]] = {
-    "labels": ({"matchLabels": {"app": "w"}}, True),
-    "other labels": ({"matchLabels": {"app": "x"}}, False),
-    "everybody": ({}, True),
-    "nobody": (None, False),
-    "in": (expression("In", "v", "w"), True),
-    "not in": (expression("NotIn", "w"), False),
-    "exists": (expression("Exists"), True),
-    "absent": (expression("DoesNotExist"), False),
-    "too much": ({"matchLabels": {f"{n}": "x" for n in range(MOST_REQUIREMENTS + 1)}}, True),
-}
-
-
-@pytest.mark.parametrize(("selector", "covered"), SELECTORS.values(), ids=SELECTORS)
-def test_a_budget_covers_whom_it_selects(selector: Any, covered: bool) -> None:  # noqa: FBT001 (a parameter)
-    """
-    The least of what all of them allow counts.
-    """
-    pods = [kept("a", labels={"app": "w"})]
-
-    assert (1 if covered else None) == least_allowed([budget(selector)], pods)
-
-
-def test_a_pod_with_too_many_labels_is_covered_by_every_budget() -> None:
-    """
-    What was not kept of them may be what a budget selects.
-    """
-    pods = [kept("a", labels=None)]
-
-    assert 1 == least_allowed([budget({"matchLabels": {"app": "x"}})], pods)
-    assert None is least_allowed([budget(None)], pods)
-
-
-def test_a_budget_that_does_not_say_yet_allows_none() -> None:
-    """
-    Its controller has not seen it, or says nothing readable.
-    """
-    assert (0, 0) == (budget({}, generation=0).allowed, keep_budget({})[1].allowed)
-
-
 def test_budgets_of_the_namespace_count() -> None:
     """
     The owner says how many of its pods may go at once.
     """
     top = owner("w")
     pod = kept("a", reference(top), labels={"app": "w"})
-    found = only(assembled(pod, owners=(top,), budgets={"b": budget({}, 3)}))
+    found = only(assembled(pod, owners=(top,), budgets={"b": KeptBudget("team", (), 3)}))
 
     assert 3 == found.budget

@@ -18,7 +18,7 @@ from controller.decide.deadlines import (
 )
 from controller.decide.demand import waiting_pods
 from controller.decide.owners import Hold, idleness
-from controller.model import Announcement, ClusterState, OwnerKey, OwnerState, Told
+from controller.model import Announcement, ClusterState, NoticeGiven, OwnerKey, OwnerState
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import IdleRung, WakeBy
@@ -125,7 +125,9 @@ def test_who_would_be_back_goes_for_others_alone() -> None:
 
     assert None is dues(owner, since, None, NOW, RULES)
     assert Dues(None, item) == dues(owner, since, demand, NOW, RULES)
-    assert Told(None, Announcement(NOW, NOW + 30)) == told(Dues(None, item), Told(), NOW)
+    assert NoticeGiven(None, Announcement(NOW, NOW + 30)) == told(
+        Dues(None, item), NoticeGiven(), NOW
+    )
 
 
 def test_what_holds_an_owner_moves_its_deadline() -> None:
@@ -189,7 +191,7 @@ def test_the_soonest_of_two_words_holds() -> None:
     """
     usual = ITEM._replace(deadline=NOW + 50)
     sooner = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
-    first = Told(Announcement(NOW - 250, NOW + 50))
+    first = NoticeGiven(Announcement(NOW - 250, NOW + 50))
     early = told(Dues(usual, sooner), first, NOW)
     late = told(Dues(usual, sooner), first, NOW + 25)
 
@@ -204,8 +206,8 @@ def test_what_was_said_before_somebody_waited_holds_again() -> None:
     first = Announcement(NOW - 100, NOW + 200)
     usual = ITEM._replace(deadline=NOW + 200)
     sooner = ITEM._replace(deadline=NOW - 600, threshold_seconds=60.0, lead_seconds=30.0)
-    second = told(Dues(usual, sooner), Told(first), NOW)
+    second = told(Dues(usual, sooner), NoticeGiven(first), NOW)
 
-    assert Told(first, Announcement(NOW, NOW + 30)) == second
+    assert NoticeGiven(first, Announcement(NOW, NOW + 30)) == second
     assert second == told(Dues(usual, sooner), second, NOW + 10)
-    assert Told(first) == told(Dues(usual, None), second, NOW + 20)
+    assert NoticeGiven(first) == told(Dues(usual, None), second, NOW + 20)

@@ -11,12 +11,12 @@ from controller.decide import decide, refused, released
 from controller.model import (
     Announcement,
     ClusterState,
+    NoticeGiven,
     OwnerState,
     ReleaseDecision,
     ReleaseMemory,
     Standing,
     Step,
-    Told,
     Way,
 )
 from controller.rules import ReleaseRules
@@ -41,10 +41,10 @@ KEY = owner_key()
 UID = "uid-of-worker"
 NOTE = ReleaseNote(ReleasePhase.RELEASED, NOW - 3600, 1, "idle")
 IDLE = owner_state(idle_pod())
-TOLD = replace(EMPTY, announced={UID: Told(Announcement(NOW - 300, NOW))})
+TOLD = replace(EMPTY, announced={UID: NoticeGiven(Announcement(NOW - 300, NOW))})
 EVERYBODY = [owner_state(idle_pod(f"w{i}-0", minutes=40 - 3 * i), name=f"w{i}") for i in range(4)]
 ALL_TOLD = replace(
-    EMPTY, announced={owner.uid: Told(Announcement(NOW - 300, NOW)) for owner in EVERYBODY}
+    EMPTY, announced={owner.uid: NoticeGiven(Announcement(NOW - 300, NOW)) for owner in EVERYBODY}
 )
 BIG = [node_room(cards=8)]
 
@@ -86,7 +86,7 @@ def test_an_idle_owner_is_announced() -> None:
         "all its pods have been idle since 2027-01-15T07:30:00Z: 1 replica will be released at "
         "2027-01-15T08:05:00Z; kubectl gpufence keep -n team-a deployment/worker keeps it"
     ) == act.message
-    assert {UID: Told(Announcement(NOW, NOW + 300))} == decision.memory.announced
+    assert {UID: NoticeGiven(Announcement(NOW, NOW + 300))} == decision.memory.announced
     assert Standing(
         KEY,
         Step.ANNOUNCE,
@@ -117,7 +117,7 @@ def test_who_is_made_anew_is_announced_anew() -> None:
     decision = done(cluster(anew), TOLD)
 
     assert [("announce", "worker")] == steps(decision)
-    assert {"another": Told(Announcement(NOW, NOW + 300))} == decision.memory.announced
+    assert {"another": NoticeGiven(Announcement(NOW, NOW + 300))} == decision.memory.announced
 
 
 def test_an_announced_owner_is_released_at_its_deadline() -> None:
@@ -212,10 +212,10 @@ def test_what_is_kept_is_shown_as_kept() -> None:
 
 def test_somebody_who_waits_hurries() -> None:
     """
-    Announced anew with a minute's half, released after it, and people read for whom.
+    NoticeGiven anew with a minute's half, released after it, and people read for whom.
     """
     job = waiting_pod(requests={names.NVIDIA_GPU: 2})
-    told = replace(EMPTY, announced={UID: Told(Announcement(NOW - 10, NOW + 290))})
+    told = replace(EMPTY, announced={UID: NoticeGiven(Announcement(NOW - 10, NOW + 290))})
     first = done(cluster(IDLE, pods=[job]), told)
     second = done(cluster(IDLE, pods=[job], now=NOW + 30), first.memory)
     standing = second.standings[KEY]
@@ -268,7 +268,8 @@ def test_three_go_in_a_minute_and_the_fourth_waits() -> None:
     """
     late = owner_state(idle_pod("w4-0", minutes=60), name="w4")
     told = replace(
-        ALL_TOLD, announced={**ALL_TOLD.announced, late.uid: Told(Announcement(NOW - 300, NOW))}
+        ALL_TOLD,
+        announced={**ALL_TOLD.announced, late.uid: NoticeGiven(Announcement(NOW - 300, NOW))},
     )
     decision = done(cluster(*EVERYBODY, late, nodes=BIG), told)
 

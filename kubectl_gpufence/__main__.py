@@ -33,7 +33,7 @@ def main() -> int:
     try:
         return run(call, os.environ, output_to(sys.stdout, sys.stderr, os.environ))
     except GpufenceError as error:
-        from kubectl_gpufence.ask import advice  # noqa: PLC0415 (only now of use)
+        from kubectl_gpufence.reasons import advice  # noqa: PLC0415 (only now of use)
 
         print(f"kubectl gpufence: {advice(error)}", file=sys.stderr)
         return _TROUBLE

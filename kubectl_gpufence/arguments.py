@@ -40,6 +40,7 @@ _EXPLAIN = """\
 examples:
   kubectl gpufence explain trainer-0          of the current namespace
   kubectl gpufence explain -n team-a pod/trainer-0
+  kubectl gpufence explain trainer-0 -o json | jq '.injected.containers'
 """
 _REPORT = """\
 examples:
@@ -155,10 +156,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     explain = add_verb(verbs, "explain", "the whole story of one pod", _EXPLAIN)
     explain.add_argument("pod", metavar="POD", type=pod_name)
     explain.add_argument("-n", "--namespace", type=name, metavar="NAMESPACE")
+    explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
     report = add_verb(verbs, "report", "limits, peaks and suggestions by owner", _REPORT)
     add_scope(report)
     report.add_argument("-o", "--output", choices=("table", "json", "csv", "html"), default="table")
+    report.add_argument(
+        "--every-node",
+        action="store_true",
+        help="ask all agents, wherever the namespace's pods are",
+    )
 
     recommend = _add_recommend(verbs)
 

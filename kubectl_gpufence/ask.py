@@ -7,21 +7,18 @@ GpufenceError
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpufence.errors import GpufenceError, InvalidError, UnknownVersionError
+from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import SYSTEM_NAMESPACE
 from gpufence.snapshot import read_snapshot
-from gpufence.text import printable
 from kube import (
     ForbiddenError,
     NotFoundError,
-    ReplyError,
-    ServerError,
-    UnreachableError,
     as_is,
     collect,
     connect,
@@ -30,7 +27,16 @@ from kube import (
 )
 from kubectl_gpufence.direct import Direct, addresses, page
 from kubectl_gpufence.pods import is_ready, name_of, node_of, see_pod, status_port
-from kubectl_gpufence.scene import NodeAgent, Scene, SeenNode, by_node, see_node, silent_notes
+from kubectl_gpufence.reasons import silence_reason
+from kubectl_gpufence.scene import (
+    NodeAgent,
+    Scene,
+    SeenNode,
+    SeenObjects,
+    by_node,
+    scene_of,
+    see_node,
+)
 from kubectl_gpufence.table import counted
 
 if TYPE_CHECKING:
@@ -51,8 +57,9 @@ NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
 _WORKERS: Final = 8
 _AGENT_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 2.0
+LATE_SECONDS: Final = 1.0
+"""An agent that takes longer to give no answer costs those time who wait for all."""
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
-_MAY_NOT_PROXY = f"you may not ask agents: Role gpufence-viewer in {SYSTEM_NAMESPACE} allows it"
 
 
 class MissingError(GpufenceError):
@@ -162,27 +169,45 @@ class ClusterReader:
         """
         return by_node(self.agents(pod for pod in agent_pods if node_of(pod) == node)).get(node)
 
-    def scene_of_pods(self, namespace: str, node: str) -> Scene:
+    def objects_of_pods(self, namespace: str, node: str) -> SeenObjects:
         """
-        Ask about the pods of a namespace, or of all, and about the nodes they run on.
+        Read the pods of a namespace, or of all, and whom to ask about the nodes they run on.
         """
         nodes, note = self.nodes()
-        agent_pods, agent_note = self._noted_agent_pods()
+        agent_pods, agent_note = self._noted_agent_pods(node)
         pods, wrong = self.pods(namespace, node, nodes)
         if namespace:
             used = {pod.node for pod in pods}
             agent_pods = [pod for pod in agent_pods if node_of(pod) in used]
-        notes = (note, agent_note, *wrong)
-        return self._scene(Scene(tuple(pods), {}, nodes, notes), agent_pods, node)
+        notes = filter(None, (note, agent_note, *wrong))
+        return SeenObjects(nodes, tuple(agent_pods), tuple(pods), tuple(notes))
+
+    def objects_of_nodes(self, node: str) -> SeenObjects:
+        """
+        Read about one node and its cards, or about all, and whom to ask about them.
+        """
+        nodes, note = self.nodes()
+        agent_pods, agent_note = self._noted_agent_pods(node)
+        chosen = {name: item for name, item in nodes.items() if node in ("", name)}
+        return SeenObjects(chosen, tuple(agent_pods), notes=tuple(filter(None, (note, agent_note))))
+
+    def scene_of_pods(self, namespace: str, node: str) -> Scene:
+        """
+        Ask about the pods of a namespace, or of all, and about the nodes they run on.
+        """
+        return self.scene(self.objects_of_pods(namespace, node))
 
     def scene_of_nodes(self, node: str) -> Scene:
         """
         Ask about one node and its cards, or about all.
         """
-        nodes, note = self.nodes()
-        agent_pods, agent_note = self._noted_agent_pods()
-        chosen = {name: item for name, item in nodes.items() if node in ("", name)}
-        return self._scene(Scene((), {}, chosen, (note, agent_note)), agent_pods, node)
+        return self.scene(self.objects_of_nodes(node))
+
+    def scene(self, objects: SeenObjects) -> Scene:
+        """
+        Ask the agents whom the objects name.
+        """
+        return scene_of(objects, self.agents(objects.agent_pods))
 
     def proxied(self, pod: JsonObject, path: str) -> str:
         """
@@ -194,31 +219,28 @@ class ClusterReader:
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", timeout_seconds=self.agent_seconds)
 
-    def _noted_agent_pods(self) -> tuple[list[JsonObject], str]:
+    def _noted_agent_pods(self, node: str) -> tuple[list[JsonObject], str]:
         pods, hidden = self.agent_pods()
-        return pods, hidden or ("" if pods else NO_AGENTS)
-
-    def _scene(self, scene: Scene, agent_pods: list[JsonObject], node: str) -> Scene:
-        """
-        Add what the agents answer, and notes about those that do not.
-        """
-        answers = self.agents(pod for pod in agent_pods if node in ("", node_of(pod)))
-        chosen = by_node(answers)
-        silent = [item for item in answers if not item.node or chosen[item.node] is item]
-        notes = *(note for note in scene.notes if note), *silent_notes(silent)
-        return replace(scene, agents=chosen, notes=notes)
+        chosen = [pod for pod in pods if node in ("", node_of(pod))]
+        return chosen, hidden or ("" if pods else NO_AGENTS)
 
     def _agent(self, pod: JsonObject) -> NodeAgent:
         name, node = name_of(pod), node_of(pod)
         if not is_ready(pod):
             # Its node is lost, or it has not started: asking would cost the whole patience.
             return NodeAgent(node, name, ready=False, trouble="its pod is not ready")
+        since = time.monotonic()
         try:
             text = self.proxied(pod, "/v1/snapshot")
             return NodeAgent(node, name, snapshot=read_snapshot(text), text=text)
         except GpufenceError as error:
-            denied = isinstance(error, ForbiddenError)
-            return NodeAgent(node, name, trouble=silence_reason(error), denied=denied)
+            return NodeAgent(
+                node,
+                name,
+                trouble=silence_reason(error),
+                denied=isinstance(error, ForbiddenError),
+                late=time.monotonic() - since >= LATE_SECONDS,
+            )
 
 
 @contextmanager
@@ -251,40 +273,3 @@ def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> Cli
         reply_timeout_seconds=call.request_timeout,
         pool_connections=_WORKERS,
     )
-
-
-def silence_reason(error: GpufenceError) -> str:
-    """
-    Return why an agent gave no snapshot, so that equal reasons read alike.
-    """
-    match error:
-        case ForbiddenError():
-            return _MAY_NOT_PROXY
-        case NotFoundError():
-            return "its pod is gone, or knows no snapshots"
-        case ServerError():
-            return f"it does not answer: {printable(error.failure.message)}"
-        case ReplyError():
-            return f"it refuses: {error.status} {printable(error.failure.message)}"
-        case UnreachableError():
-            return "it does not answer in time"
-        case UnknownVersionError():
-            return "it is newer than this plugin: upgrade the plugin"
-        case InvalidError():
-            return f"its answer is no snapshot: {printable(str(error))}"
-        case _:
-            return printable(str(error))
-
-
-def advice(error: GpufenceError) -> str:
-    """
-    Return an error that ends the call, and what to do where the error does not say it itself.
-    """
-    text = printable(str(error))
-    match error:
-        case ForbiddenError():
-            return f"{text}; ask your administrator, or name a namespace of yours with -n"
-        case UnreachableError():
-            return f"{text}; `kubectl version` shows whether the cluster can be reached"
-        case _:
-            return text

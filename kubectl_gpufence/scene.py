@@ -5,7 +5,7 @@ PURE. Everything that was asked for one call: pods, nodes, agents, and what coul
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.cards import NodeCards, read_cards
 from gpufence.dialects import Units
@@ -33,7 +33,7 @@ _MOST_NAMED = 3
 class NodeAgent:
     """
     One node's agent and its snapshot, or why there is none; `text` is the snapshot as it came,
-    `denied` that the caller may not ask.
+    `denied` that the caller may not ask, `late` that it took long to give no answer.
     """
 
     node: str
@@ -42,6 +42,7 @@ class NodeAgent:
     snapshot: Snapshot | None = None
     trouble: str = ""
     denied: bool = False
+    late: bool = False
     text: str = ""
 
 
@@ -55,6 +56,18 @@ class SeenNode:
     gpu: GpuNode | None
     cards: NodeCards | None = None
     cards_trouble: str = ""
+
+
+class SeenObjects(NamedTuple):
+    """
+    What the API server says: nodes and pods, whose agents are to be asked, and notes about what it
+    does not say.
+    """
+
+    nodes: Mapping[str, SeenNode]
+    agent_pods: tuple[Object, ...]
+    pods: tuple[SeenPod, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,17 @@ class Scene:
             for node, agent in sorted(self.agents.items())
             if agent.snapshot is not None
         }
+
+
+def scene_of(objects: SeenObjects, answers: Iterable[NodeAgent]) -> Scene:
+    """
+    Put together what API server and agents say, with notes about agents that do not answer.
+    """
+    agents = tuple(answers)
+    chosen = by_node(agents)
+    silent = [item for item in agents if not item.node or chosen[item.node] is item]
+    notes = (*objects.notes, *silent_notes(silent))
+    return Scene(objects.pods, chosen, objects.nodes, notes)
 
 
 def by_node(agents: Iterable[NodeAgent]) -> dict[str, NodeAgent]:

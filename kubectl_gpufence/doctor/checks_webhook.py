@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.names import SYSTEM_NAMESPACE, WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE
 from gpufence.shape import Object, as_list, as_object, as_text, objects
-from gpufence.text import duration
+from gpufence.text import duration, printable
 from kubectl_gpufence.doctor.installation import HOOKS
 from kubectl_gpufence.table import counted
 
@@ -67,8 +67,12 @@ def check_webhook(installation: Installation) -> Iterator[Finding]:
     """
     Find whether the webhook runs, is called and is trusted, and whether its records are frozen.
     """
-    yield _deployment(installation)
-    yield _endpoints(installation)
+    elsewhere = _elsewhere(installation)
+    if elsewhere:
+        yield ok(_WEBHOOK, f"it runs outside of this cluster, at {printable(elsewhere)}")
+    else:
+        yield _deployment(installation)
+        yield _endpoints(installation)
     yield from _configuration(installation)
     yield from _serving(installation)
     yield from _policies(installation)
@@ -107,6 +111,22 @@ def _deployment(installation: Installation) -> Finding:
     if not ready:
         return wrong(_WEBHOOK, f"{text}: new pods get no limits", _LOGS)
     return ok(_WEBHOOK, text) if ready >= wanted else look(_WEBHOOK, text, _LOGS)
+
+
+def _elsewhere(installation: Installation) -> str:
+    """
+    Return where the API server calls a webhook that is no Deployment here; empty where it is one,
+    or where a hook names no address.
+    """
+    configuration = installation.configuration.value
+    if configuration is None or installation.deployment.value is not None:
+        return ""
+    urls = [
+        as_text(as_object(hook.get("clientConfig"), "clientConfig").get("url"), "clientConfig.url")
+        for hook in objects(configuration.get("webhooks"), "webhooks")
+    ]
+    hosts = {"/".join(url.split("/", 3)[:3]) for url in urls}
+    return ", ".join(sorted(hosts)) if urls and all(urls) else ""
 
 
 def _endpoints(installation: Installation) -> Finding:

@@ -13,6 +13,7 @@ from gpufence.pods import read_claims
 from kube import ForbiddenError, KubeError, NotFoundError, core, group
 from kubectl_gpufence.ask import NO_AGENTS, MissingError
 from kubectl_gpufence.explain.chapters import explanation
+from kubectl_gpufence.explain.document import document
 from kubectl_gpufence.explain.story import PodStory, read_events
 from kubectl_gpufence.pods import annotations_of, labels_of, node_of, see_pod
 
@@ -35,7 +36,11 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     Raises:
         MissingError: there is no such pod.
     """
-    output.lines(explanation(_read(call.namespace, call.pod, reader), output.display))
+    story = _read(call.namespace, call.pod, reader)
+    if call.output == "json":
+        output.json(document(story))
+    else:
+        output.lines(explanation(story, output.display))
     return 0
 
 

@@ -140,7 +140,7 @@ def _measured(story: PodStory, display: Display) -> Iterator[str]:
     """
     snapshot, row = story.snapshot, story.row
     if snapshot is None or row is None:
-        yield from _indented([_why_unmeasured(story)], display)
+        yield from _indented([why_unmeasured(story)], display)
         return
     if is_stale(snapshot):
         age = snapshot.stale_seconds
@@ -155,7 +155,10 @@ def _measured(story: PodStory, display: Display) -> Iterator[str]:
         yield from _indented([activity_sentence(row.activity, holds=holds)], display)
 
 
-def _why_unmeasured(story: PodStory) -> str:
+def why_unmeasured(story: PodStory) -> str:
+    """
+    Return why no agent says what the pod holds.
+    """
     if not story.pod.node:
         return "Nothing: no node has been chosen yet."
     if story.agent is None:

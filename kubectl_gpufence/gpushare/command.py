@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
 from kube import KubeError, ReplyError, core
-from kubectl_gpufence.ask import LIVING, NO_AGENTS, advice, reading
+from kubectl_gpufence.ask import LIVING, NO_AGENTS, reading
 from kubectl_gpufence.gpushare.books import read_book, read_booking, with_bookings
 from kubectl_gpufence.gpushare.tables import Holdings, details, summary
 from kubectl_gpufence.options import add_common, node_name
 from kubectl_gpufence.output import output_to
 from kubectl_gpufence.pods import node_of
+from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.scene import Scene, by_node, silent_notes
 
 if TYPE_CHECKING:

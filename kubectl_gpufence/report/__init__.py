@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from gpufence.need import merged
 from gpufence.need.target import MARGIN_PERCENT
+from gpufence.shape import as_object, as_text
+from kube import ForbiddenError, core
+from kubectl_gpufence.pods import node_of
 from kubectl_gpufence.report.owners import (
     owner_json,
     owner_lines,
@@ -16,12 +20,15 @@ from kubectl_gpufence.report.owners import (
     since,
 )
 from kubectl_gpufence.report.page import ModelDays, page
+from kubectl_gpufence.table import counted
 
 if TYPE_CHECKING:
     import argparse
 
+    from kube import JsonObject
     from kubectl_gpufence.ask import ClusterReader
     from kubectl_gpufence.output import Output
+    from kubectl_gpufence.scene import Scene
 
 CAUTION: Final = (
     f"SUGGESTED is the peak and {MARGIN_PERCENT} %, turned into a limit by the share rule. "
@@ -33,7 +40,7 @@ CAUTION: Final = (
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     if call.output == "html":
         return _show_page(call, reader, output)
-    scene = reader.scene_of_nodes("")
+    scene = _scene(call, reader)
     lines = owner_lines(scene, call.namespace)
     first, last = since(scene)
     if call.output == "json":
@@ -55,6 +62,41 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         output.notes([f"no agent has seen a pod with GPU memory {where}"])
     output.notes(scene.notes)
     return 0
+
+
+def _scene(call: argparse.Namespace, reader: ClusterReader) -> Scene:
+    """
+    Ask the agents of the nodes where a namespace has or had pods; of a namespace of which nobody
+    knows that, and of all namespaces, ask all.
+    """
+    objects = reader.objects_of_nodes("")
+    used = set() if call.every_node or not call.namespace else _nodes_of(call.namespace, reader)
+    asked = tuple(pod for pod in objects.agent_pods if node_of(pod) in used)
+    left = len(objects.agent_pods) - len(asked)
+    if not asked or not left:
+        return reader.scene(objects)
+    note = (
+        f"{counted(left, 'agent')} not asked, on whose nodes {call.namespace} has no pods and no "
+        "Events: --every-node asks all"
+    )
+    return reader.scene(objects._replace(agent_pods=asked, notes=(*objects.notes, note)))
+
+
+def _nodes_of(namespace: str, reader: ClusterReader) -> set[str]:
+    """
+    Return the nodes of a namespace's pods, living or ended, and those whose kubelets and agents
+    have something to say in it: evicted pods are no more.
+    """
+    within = ("namespaces", namespace)
+    nodes: set[str] = set()
+    with suppress(ForbiddenError):  # the agents' word on whose pods they saw needs no such right
+        nodes |= set(reader.listed(core(*within, "pods"), node_of))
+        nodes |= set(reader.listed(core(*within, "events"), _host))
+    return nodes
+
+
+def _host(event: JsonObject) -> str:
+    return as_text(as_object(event.get("source"), "source").get("host"), "source.host")
 
 
 def _show_page(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:

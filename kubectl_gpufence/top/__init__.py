@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from kube import KubeError
-from kubectl_gpufence.ask import advice
+from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.top.cards import (
     card_json,
     card_lines,

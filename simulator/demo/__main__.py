@@ -8,6 +8,7 @@ import argparse
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
@@ -16,7 +17,7 @@ from simulator.demo import eviction, idle, need, story
 from simulator.demo.cast import SIMULATED, Cast
 from simulator.demo.cast import real as cast_of
 from simulator.demo.narrator import Narrator, StoryError
-from simulator.demo.stage import StagePlan, built
+from simulator.demo.stage import built
 from simulator.progress import Progress
 from simulator.wheels import install
 from simulator.wheels.catalog import find_wheels
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 FENCE: Final = "fence"
-STORIES: Final = {FENCE: StagePlan(), "idle": idle.PLAN, "need": need.PLAN}
+STORIES: Final = {FENCE: eviction.PLAN, "idle": idle.PLAN, "need": need.PLAN}
 TOLD: Final = {"idle": idle.tell, "need": need.tell}
 
 
@@ -90,13 +91,16 @@ def _to_try(stage: Stage) -> str:
     """
     Return what to type in another terminal.
     """
-    kubectl, plugin = stage.plane.kubectl_path, stage.plugin_environment
+    plugin = stage.plugin_environment
+    path = f"{Path(sys.executable).parent}:{stage.plane.kubectl_path.parent}"
     return "\n".join(
         (
-            f"export KUBECONFIG={stage.plane.kubeconfig()} PATH={kubectl.parent}:$PATH",
+            f"export KUBECONFIG={stage.plane.kubeconfig()} PATH={path}:$PATH",
             " ".join(["export", *(f"{key}={url}" for key, url in plugin.items())]),
             "kubectl get pods -A",
             "kubectl get events -A --field-selector type=Warning",
+            "kubectl gpufence top -A --watch",
+            "kubectl gpufence dashboard -A",
             "kubectl create deployment ...   in a namespace labelled gpufence.io/mode=evict",
             f"curl http://{stage.agent}/v1/snapshot",
             f"curl http://{stage.agent}/metrics",

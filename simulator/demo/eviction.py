@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gpufence import names
 from gpufence.snapshot import read_snapshot
 from simulator.demo.narrator import StoryError, gauge, legend
+from simulator.demo.stage import StagePlan
 from simulator.demo.story import annotations_of, jsonpath, running_pod, wait_for
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ NEIGHBOUR = "vision"
 EVENTS = "custom-columns=REASON:.reason,OBJECT:.involvedObject.kind,MESSAGE:.message"
 ANSWER_SECONDS = 5.0
 EVICTION_SECONDS = 60.0
+HOLD_SECONDS = 10
+PLAN = StagePlan(agent={"GPUFENCE_HOLD_SECONDS": f"{HOLD_SECONDS}"})
 FRAME_SECONDS = 0.5
 LABELER = """\
 apiVersion: v1
@@ -54,7 +57,7 @@ def _second_tenant(stage: Stage, say: Narrator, cast: Cast) -> str:
     say.chapter("5. A second tenant, who keeps to no setting")
     say.tell(
         f"{cast.greedy_is} That is what the agent on the node is for. It gives a pod 30 s over its "
-        "limit; here 4 s, so that you need not wait."
+        f"limit; here {HOLD_SECONDS} s, and less the more it takes, so that you need not wait."
     )
     say.tell("The first team fills the other card, so that its trainer has to share.")
     say.kubectl("apply", "-n", NEIGHBOUR, "-f", "-", stdin=LABELER, quiet=True)
@@ -75,7 +78,7 @@ def _grows(stage: Stage, say: Narrator, name: str) -> None:
     say.tell("The card both are on, as the agent measures it:")
     say.show(legend([f"{NEIGHBOUR}/trainer", f"{TENANT}/{name}"]))
     deadline = time.monotonic() + EVICTION_SECONDS
-    peak, frame = 0, ""
+    peak, frame, shown = 0, "", False
     while True:
         snapshot = _snapshot(stage)
         row = next((pod for pod in snapshot.pods if pod.name == name), None)
@@ -88,11 +91,29 @@ def _grows(stage: Stage, say: Narrator, name: str) -> None:
             peak = max(peak, use.used_bytes or 0)
             frame = _frame(snapshot, row)
             say.redraw(frame)
+            if use.over_seconds and not shown:
+                _side_by_side(say)
+                shown = True
         if time.monotonic() > deadline:
             raise StoryError(f"nobody was evicted within {EVICTION_SECONDS:.0f} s: {frame}")
         time.sleep(FRAME_SECONDS)
     say.settle()
     say.expect(peak > 3 * 2**30, f"it held {peak // 2**20} MiB, and is evicted")
+
+
+def _side_by_side(say: Narrator) -> None:
+    """
+    Show what everybody can see while it happens, then go on with the gauge.
+    """
+    say.settle()
+    say.tell(
+        "At this moment, for whoever looks: what was declared, what the frameworks were told, and "
+        "what is really held. (The agent of this story is no pod: GPUFENCE_AGENTS tells the plugin "
+        "where it is.)"
+    )
+    say.kubectl("gpufence", "top", "-A")
+    say.kubectl("gpufence", "top", "cards")
+    say.tell("It goes on taking:")
 
 
 def _frame(snapshot: Snapshot, row: PodRow) -> str:
@@ -125,10 +146,13 @@ def _afterwards(stage: Stage, say: Narrator, name: str) -> None:
         "longer each time, so that a crash loop is not made of it",
     )
     say.tell(
-        "What was declared, what it was told and why, by the plan on the pod, and what it holds. "
-        "(The agent of this story is no pod: GPUFENCE_AGENTS tells the plugin where it is.)"
+        "What was declared, what it was told and why, by the plan on the pod, and what it holds:"
     )
     say.kubectl("gpufence", "explain", "-n", NEIGHBOUR, "trainer")
+    say.tell("Who took what since the agent started, and which limit would do:")
+    say.kubectl("gpufence", "report", "-A")
+    say.tell("And whether everything that this needs is there:")
+    say.kubectl("gpufence", "doctor")
     say.tell("What an operator sees on the node, with no cluster at all:")
     say.typed("gpufence-agent snapshot")
     say.show(_on_the_node(stage))

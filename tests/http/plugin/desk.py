@@ -61,6 +61,8 @@ class Desk:
         self.get(f"/api/v1/nodes/{NODE}", reply(raw_node()))
         self.get("/api/v1/namespaces/team-a", reply(namespace("team-a", "evict")))
         self.get("/api/v1/namespaces/team-a/events", listed())
+        self.get("/api/v1/namespaces/empty/pods", listed())
+        self.get("/api/v1/namespaces/empty/events", listed())
         self.get("/apis/keda.sh/v1alpha1/scaledobjects", ABSENT)
         self.get("/apis/autoscaling/v2/horizontalpodautoscalers", listed())
 

@@ -8,7 +8,8 @@ import pytest
 
 from gpufence.snapshot import write_snapshot
 from kube import ForbiddenError, UnreachableError
-from kubectl_gpufence.ask import MissingError, advice
+from kubectl_gpufence.ask import MissingError
+from kubectl_gpufence.reasons import advice
 from tests.http.kube.builders import status
 from tests.http.plugin.desk import (
     ABSENT,
@@ -138,7 +139,6 @@ def test_nothing_to_show_is_said(desk: Desk, arguments: tuple[str, ...], text: s
     """
     An empty table would leave open whether the question was understood.
     """
-    desk.get("/api/v1/namespaces/empty/pods", listed())
     desk.get("/api/v1/pods", listed())
 
     said = desk.run(*arguments)
@@ -220,6 +220,49 @@ def test_a_report_says_since_when_it_counts(desk: Desk) -> None:
     assert "SUGGESTED is the peak and 15 %" in table.err
     assert 2 == len(rows.out.splitlines())
     assert "trainer" == desk.run("report", "-o", "json").json["owners"][0]["name"]
+
+
+def test_a_report_asks_the_nodes_of_its_namespace(desk: Desk) -> None:
+    """
+    Agents on whose nodes the namespace has neither pods nor Events are not asked, and a note says
+    so; they are where somebody wants it.
+    """
+    agents = [agent_pod(), agent_pod("gpufence-agent-y", "gpu-2"), agent_pod("z", "gpu-3")]
+    desk.get(SYSTEM, listed(*agents))
+    event = {"metadata": {"name": "e"}, "source": {"component": "kubelet", "host": "gpu-2"}}
+    desk.get("/api/v1/namespaces/team-a/events", listed(event))
+
+    said = desk.run("report")
+
+    assert "note: 1 agent not asked, on whose nodes team-a has no pods" in said.err
+    assert (True, False) == ("(gpu-2)" in said.err, "(gpu-3)" in said.err)
+    assert "(gpu-3)" in desk.run("report", "--every-node").err
+    assert "(gpu-3)" in desk.run("report", "-A").err
+
+
+def test_a_report_asks_all_where_nobody_knows_better(desk: Desk) -> None:
+    """
+    Without the right to list pods, and without any pod, every agent is asked as ever.
+    """
+    desk.get(PODS, DENIED)
+
+    said = desk.run("report")
+
+    assert "Job/trainer" in said.out
+    assert "not asked" not in said.err + desk.run("report", "-n", "empty").err
+
+
+def test_a_story_is_also_json(desk: Desk) -> None:
+    """
+    Programs get declared, injected and measured, what follows and what to do.
+    """
+    told = desk.run("explain", "trainer-0", "-o", "json").json
+
+    assert ("3072Mi", "3072Mi") == (
+        told["declared"]["limit"],
+        told["measured"]["cards"][0]["limit"],
+    )
+    assert ["It is within its limit. Nothing happens."] == told["follows"]
 
 
 def test_a_story_is_told_without_the_rights_to_all_of_it(desk: Desk) -> None:

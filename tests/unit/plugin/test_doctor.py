@@ -51,6 +51,30 @@ def test_the_doctor_sums_up(installation: Installation, text: str) -> None:
     assert text == list(findings_lines(examine(installation), Display()))[-1]
 
 
+def _called(*urls: str) -> MaybeHidden[Any]:
+    hooks = [
+        {"name": name, "failurePolicy": "Ignore", "clientConfig": {"url": url} if url else {}}
+        for name, url in zip(HOOKS, urls, strict=True)
+    ]
+    return MaybeHidden({"webhooks": hooks})
+
+
+def test_a_webhook_outside_of_the_cluster_needs_no_deployment() -> None:
+    """
+    Where all hooks call an address, nobody misses replicas and endpoints; where one of them calls
+    none, they are missed.
+    """
+    away = {"deployment": MaybeHidden(), "slices": MaybeHidden([])}
+    url = "https://127.0.0.1:4433"
+    whole = texts(configuration=_called(*(f"{url}/{name}" for name in HOOKS)), **away)
+    partly = texts(configuration=_called(url, url, url, ""), **away)
+
+    assert f"it runs outside of this cluster, at {url}" in whole
+    assert "there is no Deployment" not in whole
+    assert "there is no Deployment" in partly
+    assert "there is no Deployment" in texts(configuration=_called(*[""] * 4), **away)
+
+
 def test_the_doctor_speaks_json() -> None:
     """
     Programs get level, subject, words and remedy of each check.

@@ -18,6 +18,7 @@ POLICY_CONFIGMAP: Final = "gpufence-policy"  # the kill switch of all agents
 POLICY_MAX_MODE: Final = "max-mode"  # its key: the highest mode any agent may act in
 POLICY_MAX_IDLE: Final = "max-idle"  # its key: how far the controller may go with idle GPUs
 AGGREGATE: Final = "gpufence.io/aggregate-to-controller"  # ClusterRoles for further kinds of owners
+AGENT: Final = "gpufence-agent"  # its DaemonSet, its ServiceAccount, and who its Events are from
 CONTROLLER: Final = "gpufence-controller"  # its Service, its Lease and its ServiceAccount
 NEED_PREFIX: Final = "gpufence-need-"  # + node: ConfigMap in which its agent keeps what models need
 NEED_KEY: Final = "need.json"  # its key

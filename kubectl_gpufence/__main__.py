@@ -1,5 +1,6 @@
 """
-`kubectl gpufence`: top, explain, report, recommend, doctor, inspect; idle, keep, wake, release.
+`kubectl gpufence`: top, explain, report, recommend, doctor, inspect, dashboard; idle, keep, wake,
+release; scale.
 """
 
 from __future__ import annotations

@@ -103,6 +103,15 @@ examples:
   kubectl gpufence release -A --dry-run       what the controller would do, when, and why not
   kubectl gpufence release deploy/worker      at once, if agents call all its pods idle
 """
+_DASHBOARD = """\
+examples:
+  kubectl gpufence dashboard                  a page of the current namespace, live
+  kubectl gpufence dashboard -A --no-open     of all namespaces; you open the address yourself
+  kubectl gpufence dashboard --port 8765      where a tunnel leads: ssh -L 8765:127.0.0.1:8765 ...
+
+The page is served on this machine's loopback address alone, to whoever knows the whole address with
+its token, and shows what you may see. It stays until Ctrl-C.
+"""
 _ALL = """\
 examples:
   kubectl gpufence top -A
@@ -176,6 +185,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     inspect.add_argument("node", metavar="NODE", type=node_name)
     inspect.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
+    _add_dashboard(verbs)
     add_scale(verbs)
     _add_idle(verbs)
 
@@ -205,6 +215,22 @@ def _add_recommend(
         "--pack", action="store_true", help="how many cards the models need at their targets"
     )
     return recommend
+
+
+def _add_dashboard(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    dashboard = add_verb(verbs, "dashboard", "what top shows, live, in a browser", _DASHBOARD)
+    add_scope(dashboard)
+    dashboard.add_argument(
+        "--port", type=_port, default=0, metavar="PORT", help="on 127.0.0.1 (one that is free)"
+    )
+    dashboard.add_argument(
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        help="start a browser (by default where there is a screen)",
+    )
+    dashboard.add_argument(
+        "--interval", type=seconds, default=2.0, metavar="TIME", help="between looks (2s)"
+    )
 
 
 def _add_idle(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -250,6 +276,12 @@ def _owner(text: str) -> str:
     if separator:
         name(kind.lower())
     return text
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text[:6]) < 2**16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f'"{text}" is no port; write one from 1 to 65535')
 
 
 def _replicas(text: str) -> int:

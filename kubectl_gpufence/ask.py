@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from gpufence.shape import Object
     from kube import Client, ClientSettings, JsonObject
     from kubectl_gpufence.pods import SeenPod
 
@@ -152,7 +153,7 @@ class ClusterReader:
                 "nothing measured is shown"
             )
 
-    def agents(self, pods: Iterable[JsonObject]) -> tuple[NodeAgent, ...]:
+    def agents(self, pods: Iterable[Object]) -> tuple[NodeAgent, ...]:
         """
         Ask these agents for their snapshots.
         """
@@ -209,7 +210,7 @@ class ClusterReader:
         """
         return scene_of(objects, self.agents(objects.agent_pods))
 
-    def proxied(self, pod: JsonObject, path: str) -> str:
+    def proxied(self, pod: Object, path: str) -> str:
         """
         Read a page of a pod's status port through the API server, or at its own address.
         """
@@ -224,7 +225,7 @@ class ClusterReader:
         chosen = [pod for pod in pods if node in ("", node_of(pod))]
         return chosen, hidden or ("" if pods else NO_AGENTS)
 
-    def _agent(self, pod: JsonObject) -> NodeAgent:
+    def _agent(self, pod: Object) -> NodeAgent:
         name, node = name_of(pod), node_of(pod)
         if not is_ready(pod):
             # Its node is lost, or it has not started: asking would cost the whole patience.

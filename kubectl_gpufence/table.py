@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from gpufence.quantity import write_bytes
+from gpufence.quantity import GIB, write_bytes
 from gpufence.text import limit_mebibytes, mebibytes, printable
 
 if TYPE_CHECKING:
@@ -76,6 +76,13 @@ def held(amount: int | None, *, none: str = UNKNOWN) -> str:
     Write what is held in whole MiB, rounded up: over a limit must not read as equal to it.
     """
     return mebibytes(amount, unit="Mi", unknown=none)
+
+
+def gibibytes(amount: int | None) -> str:
+    """
+    Write what many hold together in tenths of a GiB, rounded up.
+    """
+    return UNKNOWN if amount is None else f"{-(-amount * 10 // GIB) / 10:.1f}Gi"
 
 
 def allowed(amount: int | None, *, none: str = NOT_THERE) -> str:

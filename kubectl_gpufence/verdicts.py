@@ -110,18 +110,43 @@ EVIDENCE: Final = {
 _TIMED = frozenset({"holding", "grace"})
 
 
-def verdict(pod: PodRow, use: UseRow) -> Cell:
+class VerdictParts(NamedTuple):
     """
-    Return for a table how a pod stands on a card, since when, and what is due when.
+    A verdict and its times: for how long the pod is over, in how long something is due, and what;
+    None where nothing is counted.
+    """
+
+    cell: Cell
+    over_seconds: float | None = None
+    due_seconds: float | None = None
+    verb: str = ""
+
+
+def verdict_parts(pod: PodRow, use: UseRow) -> VerdictParts:
+    """
+    Return how a pod stands on a card, since when, and what is due when.
     """
     meaning = VERDICTS.get(use.outcome)
-    text = meaning.short if meaning else use.outcome
-    if use.over_seconds >= 1:
-        text += f" {duration(use.over_seconds)}"
-    if use.due_seconds is not None and use.outcome in _TIMED:
-        verb = "evict" if pod.mode == str(Mode.EVICT) else "due"
-        text += f", {verb} in {duration(use.due_seconds)}"
-    return Cell(printable(text), meaning.tone if meaning else Tone.PLAIN)
+    tone = meaning.tone if meaning else Tone.PLAIN
+    return VerdictParts(
+        Cell(printable(meaning.short if meaning else use.outcome), tone),
+        over_seconds=use.over_seconds if use.over_seconds >= 1 else None,
+        due_seconds=use.due_seconds if use.outcome in _TIMED else None,
+        verb="evict" if pod.mode == str(Mode.EVICT) else "due",
+    )
+
+
+def verdict(pod: PodRow, use: UseRow) -> Cell:
+    """
+    Return the same for a table.
+    """
+    parts = verdict_parts(pod, use)
+    text = parts.cell.text
+    if parts.over_seconds is not None:
+        text += f" {duration(parts.over_seconds)}"
+    if parts.due_seconds is not None:
+        text += f", {parts.verb} in {duration(parts.due_seconds)}"
+    return Cell(text, parts.cell.tone)
 
 
 def what_follows(pod: PodRow, use: UseRow) -> str:

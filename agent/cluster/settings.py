@@ -10,10 +10,10 @@ from typing import Final
 
 from gpufence.backoff import Backoff
 from gpufence.dialects import Units
-from gpufence.names import EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
+from gpufence.names import AGENT, EXEMPT_NAMESPACES, SYSTEM_NAMESPACE
 from kube import WatchSettings
 
-COMPONENT: Final = "gpufence-agent"
+COMPONENT: Final = AGENT
 """
 As what the agent signs its Events and evictions.
 """

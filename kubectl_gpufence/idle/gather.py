@@ -15,10 +15,11 @@ from kube.discovery import Kinds
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner, owner_of
 from kube.workloads import find_owner
-from kubectl_gpufence.ask import LIVING, NO_AGENTS, silence_reason
+from kubectl_gpufence.ask import LIVING, NO_AGENTS
 from kubectl_gpufence.direct import AddressError, page
 from kubectl_gpufence.idle.lines import IdleScene, OwnedPod
 from kubectl_gpufence.pods import is_ready, node_of, see_pod
+from kubectl_gpufence.reasons import silence_reason
 from kubectl_gpufence.scene import by_node, silent_notes
 
 if TYPE_CHECKING:

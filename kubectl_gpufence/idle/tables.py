@@ -6,12 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpufence.quantity import GIB
 from gpufence.text import duration
 from gpufence.times import write_moment
 from kubectl_gpufence.idle.lines import IDLE, NOT_KNOWN, RELEASED
 from kubectl_gpufence.scene import named
-from kubectl_gpufence.table import NOT_THERE, UNKNOWN, Cell, Column, Tone, exact, table, wrapped
+from kubectl_gpufence.table import (
+    NOT_THERE,
+    UNKNOWN,
+    Cell,
+    Column,
+    Tone,
+    exact,
+    gibibytes,
+    table,
+    wrapped,
+)
 from kubectl_gpufence.verdicts import EVIDENCE
 
 if TYPE_CHECKING:
@@ -110,13 +119,7 @@ def _idle(line: IdleLine) -> str:
 
 
 def _held(line: IdleLine) -> str:
-    """
-    Write what is held in tenths of a GiB, rounded up.
-    """
-    if not line.placed:
-        return NOT_THERE
-    amount = line.held_bytes
-    return UNKNOWN if amount is None else f"{-(-amount * 10 // GIB) / 10:.1f}Gi"
+    return gibibytes(line.held_bytes) if line.placed else NOT_THERE
 
 
 def _gib_hours(line: IdleLine) -> str:

@@ -152,7 +152,7 @@ def pods_table(
         Column("NODE", lambda line: line.node or NOT_THERE, shrinks=True),
         Column("CARD", card_index, right=True),
         Column("LIMIT", lambda line: allowed(line.limit_bytes), right=True),
-        Column("TOLD", _told, right=True),
+        Column("TOLD", told, right=True),
         Column("USED", held_on_card, right=True),
         Column(
             "SHARE",
@@ -163,7 +163,7 @@ def pods_table(
             ),
         ),
         Column("IDLE", idle_for, right=True),
-        Column("VERDICT", _verdict),
+        Column("VERDICT", verdict_on),
     ]
     if wide:
         columns += [
@@ -257,7 +257,7 @@ def _rank(line: PodLine) -> tuple[bool, float, str, str, str]:
     return used is None, -share, line.namespace, line.name, line.uuid
 
 
-def _told(line: PodLine) -> Cell:
+def told(line: PodLine) -> Cell:
     """
     Return what was injected: an amount, in parentheses if only planned, or why there is none.
     """
@@ -276,7 +276,10 @@ def _told(line: PodLine) -> Cell:
     return Cell("nothing", Tone.FAINT)
 
 
-def _verdict(line: PodLine) -> Cell:
+def verdict_on(line: PodLine) -> Cell:
+    """
+    Return the agent's verdict, or why there is none.
+    """
     if line.row is None or line.use is None or line.snapshot is None:
         return Cell(line.state, Tone.FAINT)
     old = staleness(line.snapshot)

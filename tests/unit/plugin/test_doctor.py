@@ -64,7 +64,7 @@ def test_a_webhook_outside_of_the_cluster_needs_no_deployment() -> None:
     Where all hooks call an address, nobody misses replicas and endpoints; where one of them calls
     none, they are missed.
     """
-    away = {"deployment": MaybeHidden(), "slices": MaybeHidden([])}
+    away: dict[str, Any] = {"deployment": MaybeHidden(), "slices": MaybeHidden([])}
     url = "https://127.0.0.1:4433"
     whole = texts(configuration=_called(*(f"{url}/{name}" for name in HOOKS)), **away)
     partly = texts(configuration=_called(url, url, url, ""), **away)

@@ -1,0 +1,122 @@
+"""
+`dashboard`: what `top` shows, live, as a page that only this machine's user can open.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import sys
+import tempfile
+import threading
+import webbrowser
+from contextlib import contextmanager, suppress
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubectl_gpufence.dashboard.poller import PagePoller, read_events
+from kubectl_gpufence.dashboard.server import PageServer
+from kubectl_gpufence.live import LiveScene, Seldom
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+
+    from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.output import Output
+    from kubectl_gpufence.scene import SeenObjects
+
+_TOKEN_BYTES = 32
+_EVENT_SECONDS = 10.0
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    """
+    Serve the page until Ctrl-C.
+
+    Raises:
+        KubeError: nothing at all may be seen.
+        PortError: the port is taken.
+    """
+    live = LiveScene(reader, lambda asker: _objects(asker, call.namespace))
+    events = Seldom(lambda: read_events(live.reader, call.namespace), _EVENT_SECONDS)
+    with _interruptible():
+        try:
+            return _serve(call, PagePoller(live, call.namespace, call.interval, events), output)
+        except KeyboardInterrupt:
+            return 0
+
+
+def _serve(call: argparse.Namespace, poller: PagePoller, output: Output) -> int:
+    server = PageServer(call.port, secrets.token_urlsafe(_TOKEN_BYTES), poller.state)
+    poller.start()
+    server.start()
+    try:
+        where = f"namespace {call.namespace}" if call.namespace else "all namespaces"
+        output.lines([server.address])
+        output.notes([f"{where}, live, for whoever knows this address; Ctrl-C ends it"])
+        with tempfile.TemporaryDirectory(prefix="gpufence-dashboard-") as folder:
+            if _is_wanted(call, os.environ, is_terminal=output.out.isatty()) and not _opened(
+                server.address, Path(folder)
+            ):
+                output.notes(["no browser could be started: open the address yourself"])
+            threading.Event().wait()
+    finally:
+        poller.stop()
+        server.close()
+    return 0
+
+
+def _objects(reader: ClusterReader, namespace: str) -> SeenObjects:
+    """
+    Read what the page shows: of one namespace only the nodes where it has pods.
+    """
+    objects = reader.objects_of_pods(namespace, "")
+    if not namespace:
+        return objects
+    used = {pod.node for pod in objects.pods}
+    return objects._replace(
+        nodes={name: node for name, node in objects.nodes.items() if name in used}
+    )
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """
+    Have every polite end be one as by Ctrl-C.
+    """
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_wanted(call: argparse.Namespace, environ: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """
+    Return whether a browser is to be started: by default where somebody sits in front of a screen.
+    """
+    if call.open is not None:
+        return bool(call.open)
+    return is_terminal and (
+        sys.platform == "darwin" or any(environ.get(name) for name in _DISPLAYS)
+    )
+
+
+def _opened(address: str, folder: Path) -> bool:
+    """
+    Start a browser. It is led by a file that only this user may read: what a program is started
+    with, such as an address with its token, everybody on the machine can see.
+    """
+    file = folder / "open.html"
+    file.touch(mode=0o600)
+    text = f'<meta http-equiv="refresh" content="0; url={escape(address)}">\n'
+    file.write_text(f'<!DOCTYPE html><meta name="referrer" content="no-referrer">{text}')
+    with suppress(webbrowser.Error):
+        return webbrowser.open(file.as_uri())
+    return False

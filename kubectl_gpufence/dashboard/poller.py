@@ -1,0 +1,144 @@
+"""
+One look after the other for all open pages together, on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpufence.errors import GpufenceError
+from gpufence.names import AGENT, CONTROLLER
+from gpufence.text import printable
+from kube import ForbiddenError, core
+from kubectl_gpufence.dashboard.history import STEP_SECONDS, CardHistory
+from kubectl_gpufence.dashboard.model import page_model, read_page_event, used_of_cards
+from kubectl_gpufence.reasons import advice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.dashboard.model import PageEvent
+    from kubectl_gpufence.live import LiveScene, Seldom
+
+_WATCHED_SECONDS: Final = 15.0
+"""Nobody has asked for so long: only the hour's line goes on."""
+
+
+class EventList(NamedTuple):
+    """
+    What agents and controller have said in a namespace, or in all, and what may not be read of it.
+    """
+
+    events: tuple[PageEvent, ...] = ()
+    note: str = ""
+
+
+def read_events(reader: ClusterReader, namespace: str) -> EventList:
+    """
+    Read the Events of agents and controller.
+    """
+    path = core("namespaces", namespace, "events") if namespace else core("events")
+    try:
+        found = [
+            event
+            for source in (AGENT, CONTROLLER)
+            for event in reader.listed(path, read_page_event, {"fieldSelector": f"source={source}"})
+        ]
+    except ForbiddenError:
+        return EventList(note="you may not list events: none are shown")
+    return EventList(tuple(found))
+
+
+class PagePoller:
+    """
+    Holds what the pages show. The first look is taken by whoever makes it, so that what stands
+    against it is heard at once.
+    """
+
+    def __init__(
+        self,
+        live: LiveScene,
+        namespace: str,
+        interval: float,
+        events: Seldom[EventList],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._live = live
+        self._namespace = namespace
+        self._interval = interval
+        self._events = events
+        self._clock = clock
+        self._history = CardHistory()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._number = 0
+        self._model = b"{}"
+        self._looked_at = self._asked_at = clock()
+        self._trouble = ""
+        self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
+        self._look()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """
+        End after the look that is being taken, and do not wait for that.
+        """
+        self._stop.set()
+
+    def state(self, after: int) -> bytes:
+        """
+        Return what is new after a look, as JSON: without `model` where nothing is.
+        """
+        now = self._clock()
+        with self._lock:
+            self._asked_at = now
+            head: dict[str, object] = {
+                "look": self._number,
+                "age": round(max(now - self._looked_at, 0.0), 2),
+                "interval": self._interval,
+                "trouble": self._trouble,
+            }
+            if after == self._number:
+                return json.dumps(head).encode()
+            # A page that knows looks of another run of this program begins anew.
+            known = after if after < self._number else 0
+            head["history"] = self._history.since(known, now)
+            return json.dumps(head).encode()[:-1] + b', "model": ' + self._model + b"}"
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._pause()):
+            try:
+                self._look()
+            except GpufenceError as error:
+                self._say(advice(error))
+            except Exception as error:  # noqa: BLE001 - one bad look must not be the last
+                self._say(f"this look has failed: {printable(repr(error), 200)}")
+
+    def _pause(self) -> float:
+        watched = self._clock() - self._asked_at < _WATCHED_SECONDS
+        return self._interval if watched else max(self._interval, STEP_SECONDS)
+
+    def _look(self) -> None:
+        """
+        Take a look; what the Events say is not worth losing it for.
+        """
+        scene, (events, trouble) = self._live.look(), self._events.get()
+        notes = (*scene.notes, *filter(None, (events.note, trouble)))
+        noted = replace(scene, notes=notes)
+        model = json.dumps(page_model(noted, self._namespace, events.events)).encode()
+        now = self._clock()
+        with self._lock:
+            self._number += 1
+            self._history.add(self._number, now, used_of_cards(scene))
+            self._model, self._looked_at, self._trouble = model, now, ""
+
+    def _say(self, trouble: str) -> None:
+        with self._lock:
+            self._trouble = trouble

@@ -1,0 +1,137 @@
+"""
+Looking again and again, for as long as somebody watches, without being a burden: agents are asked
+at each look, the API server's lists less often the longer they take, and an agent that keeps
+everybody waiting is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+from kube import KubeError
+from kubectl_gpufence.pods import name_of
+from kubectl_gpufence.reasons import advice
+from kubectl_gpufence.scene import scene_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpufence.shape import Object
+    from kubectl_gpufence.ask import ClusterReader
+    from kubectl_gpufence.scene import NodeAgent, Scene, SeenObjects
+
+T = TypeVar("T")
+
+AGENT_SECONDS: Final = 2.0
+REST_SECONDS: Final = 10.0
+"""
+An agent that was late is not asked for so long, and twice as long each time it is late again.
+"""
+
+_MOST_REST_SECONDS: Final = 60.0
+_LIST_SHARE: Final = 10
+
+
+class Resting(NamedTuple):
+    """
+    What a late agent gave instead of an answer, until when it is left alone, and after how long.
+    """
+
+    answer: NodeAgent
+    until: float
+    seconds: float
+
+
+class Seldom(Generic[T]):
+    """
+    An answer of the API server that is asked for anew no sooner than after `least_seconds`, and
+    after ten times as long as it took.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], T],
+        least_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read = read
+        self._least = least_seconds
+        self._clock = clock
+        self._answer: T | None = None
+        self._trouble = ""
+        self._next = 0.0
+
+    def get(self) -> tuple[T, str]:
+        """
+        Return the answer, and why it is old if the API server does not give it any longer.
+
+        Raises:
+            KubeError: it has never given it.
+        """
+        since = self._clock()
+        if self._answer is not None and since < self._next:
+            return self._answer, self._trouble
+        try:
+            self._answer, self._trouble = self._read(), ""
+        except KubeError as error:
+            if self._answer is None:
+                raise
+            self._trouble = f"this is an old look: {advice(error)}"
+        now = self._clock()
+        self._next = now + max(self._least, _LIST_SHARE * (now - since))
+        return self._answer, self._trouble
+
+
+class LiveScene:
+    """
+    One scene that is looked at again and again, by one thread.
+    """
+
+    def __init__(
+        self,
+        reader: ClusterReader,
+        objects: Callable[[ClusterReader], SeenObjects],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        seconds = min(reader.agent_seconds, AGENT_SECONDS)
+        self.reader = replace(reader, agent_seconds=seconds, progress=lambda _: None)
+        self._objects = Seldom(lambda: objects(self.reader), clock=clock)
+        self._clock = clock
+        self._resting: dict[str, Resting] = {}
+
+    def look(self) -> Scene:
+        """
+        Look once more; what the API server does not tell any longer is as old as its last answer,
+        which a note says.
+
+        Raises:
+            KubeError: it has not told anything yet.
+        """
+        objects, trouble = self._objects.get()
+        now = self._clock()
+        resting = {name: item for name, item in self._resting.items() if item.until > now}
+        asked = [pod for pod in objects.agent_pods if name_of(pod) not in resting]
+        answers = self.reader.agents(asked)
+        spared = [
+            resting[name_of(pod)].answer for pod in objects.agent_pods if name_of(pod) in resting
+        ]
+        self._rest(objects.agent_pods, answers)
+        notes = (*objects.notes, trouble) if trouble else objects.notes
+        return scene_of(objects._replace(notes=notes), (*answers, *spared))
+
+    def _rest(self, pods: tuple[Object, ...], answers: tuple[NodeAgent, ...]) -> None:
+        """
+        Remember who was late, of those that are still there.
+        """
+        now = self._clock()
+        there = {name_of(pod) for pod in pods}
+        kept = {name: item for name, item in self._resting.items() if name in there}
+        for answer in answers:
+            before = kept.pop(answer.pod, None)
+            if answer.late:
+                doubled = REST_SECONDS if before is None else 2 * before.seconds
+                seconds = min(doubled, _MOST_REST_SECONDS)
+                kept[answer.pod] = Resting(answer, now + seconds, seconds)
+        self._resting = kept

@@ -1,0 +1,380 @@
+"""
+The page in a real browser.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from gpufence.quantity import GIB
+from kubectl_gpufence.dashboard.model import PageEvent
+from tests.support.chromium import PROGRAM, Chromium, Tab
+from tests.support.dashboard import HOSTILE, TOKEN, Served, crowd, served, with_hung_agent
+from tests.support.observing import wait_until
+from tests.support.plugin import agent, card_row, pod_row, scene, snapshot, use_row
+from tests.support.plugin_cases import typical
+from tests.support.threads import Serving
+
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium is installed here")
+
+ROWS = "document.querySelectorAll('#rows tr').length"
+LONG_SECONDS = 0.5  # of a machine that does other things as well; it takes a tenth of that
+EVENT = PageEvent("2026-01-02T03:04:05Z", "Reason", HOSTILE, 1, f"<b>{HOSTILE}</b>", warning=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    with Chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def tab(browser: Chromium) -> Iterator[Tab]:
+    with browser.tab() as opened:
+        yield opened
+
+
+def shown(tab: Tab, found: Served) -> Tab:
+    """
+    Open the page, and wait until it shows pods.
+    """
+    assert "" == tab.open(found.server.address)
+    tab.wait(f"{ROWS} > 0")
+    return tab
+
+
+def words(tab: Tab, selector: str) -> list[str]:
+    script = f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.innerText)"
+    return [str(text) for text in tab.run(script)]
+
+
+def test_limit_told_and_used_stand_side_by_side(tab: Tab) -> None:
+    """
+    The page says what `top` says, asks nobody but its own server, and breaks no rule of its policy.
+    """
+    with served(typical(), EVENT) as found:
+        shown(tab, found)
+        row = tab.run("document.querySelector('#rows tr').innerText").split()
+        tab.wait("document.querySelector('#live').innerText === 'live'")
+        urls = {item["request"]["url"] for item in tab.happened("Network.requestWillBeSent")}
+
+    assert ["team-a", "trainer-0", "gpu-1", "0", "3072Mi", "2150Mi", "3500Mi"] == row[:7]
+    assert ["114%", "busy", "over"] == row[7:10]
+    assert "4.0Gi of 15.0Gi (27%) on 1 card; 4 pods, 1 over" in tab.text()
+    assert set() == {
+        url for url in urls if not url.startswith((found.server.address, "data:", "about:"))
+    }
+    assert [] == tab.happened("Log.entryAdded") + tab.happened("Runtime.exceptionThrown")
+
+
+def test_verdicts_count_down_between_two_looks(tab: Tab) -> None:
+    """
+    Time goes on while the cluster is not asked.
+    """
+    with served(typical()) as found:
+        found.looks.gate.clear()
+        shown(tab, found)
+        first = words(tab, ".verdict")[0]
+        tab.wait(f"document.querySelector('.verdict').innerText !== {json.dumps(first)}")
+        second = words(tab, ".verdict")[0]
+
+    due = [int(text.rpartition(" in ")[2].removesuffix("s")) for text in (first, second)]
+    assert first.startswith("over 1")
+    assert due[0] > due[1]
+
+
+def test_an_agent_that_hangs_is_unknown_and_never_zero(tab: Tab) -> None:
+    """
+    Its cards keep their places without an amount, and a note names it.
+    """
+    with served(with_hung_agent(crowd(2, 32), "gpu-1")) as found:
+        shown(tab, found)
+        tiles = words(tab, ".host:nth-child(2) .tile")
+
+    assert 8 == len(tiles)
+    assert all("?" in tile and "agent silent" in tile and "0Mi" not in tile[:8] for tile in tiles)
+    assert 8 == tab.run("document.querySelectorAll('.host:nth-child(2) .tile .unknown').length")
+    assert "1 agent (gpu-1): it does not answer in time" in tab.text()
+    assert "8 unknown" in tab.text()
+
+
+def test_hostile_names_are_words(tab: Tab) -> None:
+    """
+    Whatever somebody has called his pod, or made an event say, is shown and not obeyed.
+    """
+    rows = (pod_row(use_row(GIB), name=HOSTILE, namespace="</td><script>alert(2)</script>"),)
+    card = card_row(model="<svg onload=alert(3)>")
+    with served(scene(agents=(agent(snapshot(*rows, cards=(card,))),)), EVENT) as found:
+        shown(tab, found)
+        text = tab.text()
+
+    assert all(part in text for part in (HOSTILE, "alert(2)", "alert(3)"))
+    assert 0 == tab.run("document.querySelectorAll('img, td script, svg[onload]').length")
+    assert [] == tab.happened("Page.javascriptDialogOpening")
+
+
+def test_without_the_token_there_is_no_page(tab: Tab) -> None:
+    """
+    Somebody who guesses the port sees a sentence.
+    """
+    with served(typical()) as found:
+        tab.open(found.server.address.replace(TOKEN, ""))
+
+        tab.wait("document.body.innerText.includes('open the whole address')")
+        assert "team-a" not in tab.text()
+
+
+def test_another_sites_page_cannot_read_it(tab: Tab) -> None:
+    """
+    Even one that knows the token gets neither page nor state: not by asking, not as a script, not
+    in a frame.
+    """
+    with served(typical()) as found:
+        site = _Site(("127.0.0.1", 0), _Another)
+        site.script = _ATTEMPTS.replace("ADDRESS", found.server.address)
+        with Serving(site):
+            tab.open(f"http://localhost:{site.server_address[1]}/")
+            told = tab.wait("window.told")
+
+    assert {
+        "fetch": "refused",
+        "opaque": "opaque",
+        "script": "refused",
+        "frame": "unreadable",
+        "framed": "",
+    } == json.loads(told) | {"framed": "".join(_framed(tab))}
+
+
+def test_the_page_is_used_with_the_keyboard(tab: Tab) -> None:
+    """
+    Keys filter, sort and turn pages, and what has changed is said.
+    """
+    with served(crowd(2, 240)) as found:
+        shown(tab, found)
+        tab.press("]")
+
+        assert "101 to 200 of 240" == tab.run("document.querySelector('#range').innerText")
+        tab.press("/")
+        for key in "team-3":
+            tab.press(key)
+        tab.wait(f"{ROWS} === 20")
+        assert {"team-3"} == set(words(tab, "#rows .namespace"))
+        assert "20 of 240 pods" == tab.run("document.querySelector('#said').textContent")
+        tab.press("Escape")
+        tab.run("document.querySelector('#t-name button').click()")
+        names = words(tab, "#rows .name")
+
+    assert sorted(names) == names
+    assert "ascending" == tab.run("document.querySelector('#t-name').ariaSort")
+
+
+def test_a_screen_reader_finds_tables_and_names(tab: Tab) -> None:
+    """
+    Tables have their titles, rows their cells, and every button and field a name.
+    """
+    with served(typical(), EVENT) as found:
+        shown(tab, found)
+        tab.send("Accessibility.enable")
+        nodes = tab.send("Accessibility.getFullAXTree")["nodes"]
+
+    found_roles = [(_value(node, "role"), _value(node, "name")) for node in nodes]
+    assert 10 + 4 == len([name for role, name in found_roles if role == "columnheader"])
+    assert {"Pods 4", "Events 1"} == {name for role, name in found_roles if role == "table"}
+    assert ("button", "pods of card 0 of gpu-1") in found_roles
+    assert ("searchbox", "Filter") in found_roles
+    assert [] == [
+        role for role, name in found_roles if role in ("button", "searchbox", "table") and not name
+    ]
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1280, 1920])
+def test_no_window_is_too_narrow(tab: Tab, width: int) -> None:
+    """
+    Nothing is wider than the window, with long names as well.
+    """
+    tab.resize(width, 900)
+    with served(typical(), EVENT) as found:
+        shown(tab, found)
+
+        assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_dark_and_light_are_different_and_readable(browser: Chromium) -> None:
+    """
+    Every word has enough contrast with its ground, in both.
+    """
+    grounds = set()
+    for dark in (False, True):
+        with served(typical(), EVENT) as found, browser.tab(dark=dark) as tab:
+            shown(tab, found)
+            grounds.add(tab.run("getComputedStyle(document.body).backgroundColor"))
+
+            assert [] == tab.run(_CONTRAST)
+    assert 2 == len(grounds)
+
+
+def test_many_cards_and_pods_do_not_make_it_stutter(tab: Tab) -> None:
+    """
+    80 cards and 2,000 pods change again and again, and no single change keeps the page busy for
+    long.
+    """
+    tab.send(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="window.long = []; new PerformanceObserver(list => list.getEntries().forEach("
+        "entry => long.push(entry.duration))).observe({type: 'longtask', buffered: true});",
+    )
+    with served(crowd(), interval=0.5) as found:
+        shown(tab, found)
+        tab.run("long.length = 0")
+        for grown in range(1, 6):
+            before = tab.run("live.look")
+            found.looks.scene = crowd(grown=grown)
+            tab.wait(f"live.look > {before}")
+
+        assert 80 == tab.run("document.querySelectorAll('.tile').length")
+        assert "2000" == tab.run("document.querySelector('#n-pods').innerText")
+        assert 100 == tab.run(ROWS)
+        assert max(tab.run("long"), default=0) < LONG_SECONDS * 1000
+
+
+def test_the_line_of_a_card_has_holes_where_nothing_was_known(tab: Tab) -> None:
+    """
+    A page that is opened later has the points of before, and a moment without an answer is none.
+    """
+    start = time.monotonic()
+
+    def fast() -> float:
+        return start + 60 * (time.monotonic() - start)
+
+    with served(typical(), clock=fast, interval=0.1) as found:
+        for known in (True, False, True):
+            unknown = card_row(used_bytes=None, trouble="lost")
+            hole = scene(agents=(agent(snapshot(cards=(unknown,))),))
+            found.looks.scene = typical() if known else hole
+            for _ in range(10):
+                found.poller.state(0)  # somebody watches
+                time.sleep(0.1)
+        shown(tab, found)
+        line = tab.run("document.querySelector('.spark').getAttribute('d')")
+        said = tab.run("document.querySelector('.tile .hidden').textContent")
+
+    assert 2 == line.count("M")
+    assert line.count("L") >= 2
+    assert "in the last hour between 27 and 27 percent" in said
+
+
+def test_the_page_says_when_nobody_answers_any_longer(tab: Tab) -> None:
+    """
+    What it shows then is old, and looks so.
+    """
+    with served(typical()) as found:
+        shown(tab, found)
+    tab.wait("document.querySelector('#live').innerText.startsWith('nobody answers')")
+
+    assert tab.run("document.body.classList.contains('lost')")
+
+
+def test_a_card_shows_its_pods_alone(tab: Tab) -> None:
+    """
+    A button of the card chooses them, and another one all again.
+    """
+    with served(crowd(2, 64)) as found:
+        shown(tab, found)
+        tab.run("document.querySelector('.tile button').click()")
+
+        assert {"gpu-0 0"} == {
+            f"{node} {card}"
+            for node, card in zip(words(tab, "#rows .node"), words(tab, "#rows .card"), strict=True)
+        }
+        assert "true" == tab.run("document.querySelector('.tile button').ariaPressed")
+        tab.run("document.querySelector('#card').click()")
+        wait_until(lambda: tab.run(ROWS) == 64, "all pods")
+
+
+class _Site(ThreadingHTTPServer):
+    """
+    Another site on this machine.
+    """
+
+    daemon_threads = True
+    script = ""
+
+
+class _Another(BaseHTTPRequestHandler):
+    server: _Site
+
+    def do_GET(self) -> None:
+        body = f"<!DOCTYPE html><body><script>{self.server.script}</script>".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+_ATTEMPTS = """
+const told = {};
+const loads = tag => new Promise(done => {
+  const element = document.createElement(tag);
+  element.onload = () => done(element);
+  element.onerror = () => done(null);
+  element.src = 'ADDRESS' + (tag === 'script' ? 'state' : '');
+  document.body.append(element);
+});
+(async () => {
+  told.fetch = await fetch('ADDRESSstate').then(answer => answer.text(), () => 'refused');
+  told.opaque = await fetch('ADDRESSstate', {mode: 'no-cors'})
+    .then(answer => answer.type, () => 'opaque');
+  told.script = await loads('script') ? 'run' : 'refused';
+  const frame = await loads('iframe');
+  try { told.frame = frame.contentDocument.body.innerText; } catch { told.frame = 'unreadable'; }
+  if (told.frame === undefined || frame.contentDocument === null) told.frame = 'unreadable';
+  window.told = JSON.stringify(told);
+})();
+"""
+_CONTRAST = """
+(() => {
+  const light = text => {
+    const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map(value => {
+      const part = value / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = element => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = getComputedStyle(at).backgroundColor;
+      if (!/, 0\\)|transparent/.test(color)) return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  const found = [];
+  for (const element of document.querySelectorAll('body *')) {
+    const own = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    if (!own || !element.checkVisibility() || /SCRIPT|OPTION/.test(element.tagName)) continue;
+    const [a, b] = [light(getComputedStyle(element).color), light(ground(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) found.push(`${element.textContent.slice(0, 30)}: ${ratio.toFixed(2)}`);
+  }
+  return found;
+})()
+"""
+
+
+def _framed(tab: Tab) -> list[str]:
+    """
+    Return what of the page has come into a frame of another site.
+    """
+    tree = tab.send("Page.getFrameTree")["frameTree"].get("childFrames", [])
+    return [item["frame"]["url"] for item in tree if TOKEN in item["frame"]["url"]]
+
+
+def _value(node: dict[str, Any], key: str) -> str:
+    return str(node.get(key, {}).get("value", ""))

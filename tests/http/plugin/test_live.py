@@ -1,0 +1,117 @@
+"""
+Looking again and again.
+"""
+
+import pytest
+
+from kube import ForbiddenError
+from kubectl_gpufence.arguments import parse
+from kubectl_gpufence.ask import ClusterReader, reading
+from kubectl_gpufence.live import AGENT_SECONDS, REST_SECONDS, LiveScene, Seldom
+from kubectl_gpufence.scene import NodeAgent, SeenObjects
+from tests.http.plugin.desk import AGENT, DENIED, PODS, SYSTEM, Desk, agent_pod, listed
+from tests.support.api_server import hang
+from tests.support.plugin import raw_pod
+
+
+class Watch:
+    """
+    A clock that tests set.
+    """
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def of_pods(reader: ClusterReader) -> SeenObjects:
+    return reader.objects_of_pods("team-a", "")
+
+
+def test_an_agent_that_hangs_is_left_alone_for_a_while(desk: Desk) -> None:
+    """
+    It costs one look its patience, then it is unknown at once, and is asked again later, the more
+    seldom the longer it hangs.
+    """
+    desk.get(AGENT, hang())
+    clock = Watch()
+    call = parse(["top", "--request-timeout", "1100ms"])
+    asked = []
+    with reading(call, desk.environ, print) as reader:
+        live = LiveScene(reader, of_pods, clock)
+        for seconds in (0.0, 1.0, REST_SECONDS, 2 * REST_SECONDS - 1.0, 2.0):
+            clock.now += seconds
+            scene = live.look()
+            asked.append(len(desk.server.seen(f"GET {AGENT}")))
+
+            assert "it does not answer in time" == scene.agents["gpu-1"].trouble
+            assert 1 == len([note for note in scene.notes if "in time" in note])
+
+    assert [1, 1, 2, 2, 3] == asked
+
+
+def test_an_agent_that_is_gone_is_forgotten(desk: Desk) -> None:
+    """
+    Its successor is asked at once, and one that answers is asked at each look.
+    """
+    desk.server.on(f"GET {AGENT}", hang())
+    desk.server.on(
+        f"GET {SYSTEM}", listed(agent_pod()), listed(agent_pod("y")), listed(agent_pod())
+    )
+    clock = Watch()
+    call = parse(["top", "--request-timeout", "1100ms"])
+    with reading(call, desk.environ, print) as reader:
+        live = LiveScene(reader, of_pods, clock)
+        first, second = live.look(), live.look()
+        live.look()
+
+    assert ("gpufence-agent-x", "y") == (first.agents["gpu-1"].pod, second.agents["gpu-1"].pod)
+    assert 2 == len(desk.server.seen(f"GET {AGENT}"))
+
+
+def test_no_agent_is_waited_for_as_long_as_by_a_single_look(desk: Desk) -> None:
+    """
+    A page that is looked at waits for nobody for long, and says nothing while it does.
+    """
+    with reading(parse(["top"]), desk.environ, pytest.fail) as reader:
+        live = LiveScene(reader, of_pods)
+
+        assert live.reader.agent_seconds == AGENT_SECONDS
+        live.reader.progress("waiting")
+
+
+def test_what_cannot_be_read_any_longer_is_old(desk: Desk) -> None:
+    """
+    The pods stay, with a note; before the first answer there is nothing to stay.
+    """
+    desk.server.on(f"GET {PODS}", listed(raw_pod()), DENIED)
+    with reading(parse(["top"]), desk.environ, print) as reader:
+        live = LiveScene(reader, of_pods, Watch())
+        live.look()
+        scene = live.look()
+
+        assert ["trainer-0"] == [pod.name for pod in scene.pods]
+        assert any(note.startswith("this is an old look: GET") for note in scene.notes)
+        with pytest.raises(ForbiddenError):
+            LiveScene(reader, of_pods, Watch()).look()
+
+
+def test_lists_are_read_the_less_often_the_longer_they_take() -> None:
+    """
+    A cluster whose lists take a second is not asked for them every second.
+    """
+    clock, read = Watch(), []
+
+    def slow() -> NodeAgent:
+        clock.now += 1.0
+        read.append(clock.now)
+        return NodeAgent("", "")
+
+    answer = Seldom(slow, 2.0, clock)
+    for _ in range(25):
+        answer.get()
+        clock.now += 1.0
+
+    assert [101.0, 112.0, 123.0] == read

@@ -1,0 +1,142 @@
+"""
+The page with scenes of the tests' own behind it, served as the plugin serves it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpufence.quantity import GIB, MIB
+from gpufence.snapshot import ActivityRow, CardRow, PodActivityRow
+from kubectl_gpufence.dashboard.model import PageEvent
+from kubectl_gpufence.dashboard.poller import EventList, PagePoller
+from kubectl_gpufence.dashboard.server import PageServer
+from kubectl_gpufence.live import Seldom
+from kubectl_gpufence.scene import NodeAgent, Scene, see_node
+from tests.support.builders import T4_BYTES
+from tests.support.plugin import (
+    agent,
+    card_row,
+    pod_row,
+    raw_node,
+    seen_node,
+    seen_pod,
+    snapshot,
+    use_row,
+)
+
+TOKEN = "token-of-the-tests"
+HOSTILE = "<img src=x onerror=alert(1)>"
+CARDS_OF_NODE = 8
+
+
+class Looks:
+    """
+    Shows what a test puts into `scene`; a look waits while `gate` is closed.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def look(self) -> Scene:
+        self.gate.wait()
+        return self.scene
+
+
+@dataclass(frozen=True)
+class Served:
+    """
+    A page that is served, and what is behind it.
+    """
+
+    server: PageServer
+    poller: PagePoller
+    looks: Looks
+
+
+@contextmanager
+def served(
+    scene: Scene,
+    *events: PageEvent,
+    namespace: str = "",
+    interval: float = 0.2,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Served]:
+    looks = Looks(scene)
+    said = Seldom(lambda: EventList(events))
+    poller = PagePoller(looks, namespace, interval, said, clock)  # type: ignore[arg-type]  # a fake of LiveScene
+    server = PageServer(0, TOKEN, poller.state)
+    poller.start()
+    server.start()
+    try:
+        yield Served(server, poller, looks)
+    finally:
+        looks.gate.set()
+        poller.stop()
+        server.close()
+
+
+def crowd(nodes: int = 10, pods: int = 2000, grown: int = 0) -> Scene:
+    """
+    Build a cluster of nodes with eight cards each and pods on all of them; `grown` moves what they
+    hold.
+    """
+    agents = [_busy_node(number, pods // nodes, grown) for number in range(nodes)]
+    seen = {f"gpu-{number}": seen_node(f"gpu-{number}", CARDS_OF_NODE) for number in range(nodes)}
+    declared = seen_pod()
+    listed = tuple(
+        replace(declared, uid=row.uid, namespace=row.namespace, name=row.name, node=item.node)
+        for item in agents
+        for row in (item.snapshot.pods if item.snapshot else ())
+    )
+    return Scene(listed, {item.node: item for item in agents}, seen)
+
+
+def _busy_node(number: int, pods: int, grown: int) -> NodeAgent:
+    rows = tuple(_pod(number, place, grown) for place in range(pods))
+    cards = tuple(_card(place, grown + number) for place in range(CARDS_OF_NODE))
+    state = snapshot(*rows, node=f"gpu-{number}", cards=cards, nobody=())
+    return agent(state, node=f"gpu-{number}", pod=f"gpufence-agent-{number}")
+
+
+def _pod(number: int, place: int, grown: int) -> Any:
+    used = (200 + (place * 37 + number * 11 + grown * 13) % 3400) * MIB
+    over = used > 3 * GIB
+    use = use_row(
+        used,
+        card=f"GPU-{place % CARDS_OF_NODE}",
+        outcome="holding" if over else "within",
+        over_seconds=float(place % 20) if over else 0.0,
+        due_seconds=float(30 - place % 20) if over else None,
+        activity=ActivityRow("busy", 0.0, "Busy"),
+    )
+    return pod_row(
+        use,
+        uid=f"u{number}-{place}",
+        namespace=f"team-{place % 12}",
+        name=f"trainer-{place:04}-{number}",
+        owner=f"Job/trainer-{place:04}",
+        activity=PodActivityRow("busy", 0.0, "Busy", busy_share=0.5),
+    )
+
+
+def _card(index: int, grown: int) -> CardRow:
+    used = (index * 1700 + grown * 331) % 15_000
+    return card_row(index)._replace(
+        used_bytes=used * MIB, free_bytes=T4_BYTES - used * MIB, committed_bytes=12 * GIB
+    )
+
+
+def with_hung_agent(scene: Scene, node: str) -> Scene:
+    """
+    Return the same while the agent of a node does not answer.
+    """
+    silent = NodeAgent(node, f"agent-of-{node}", trouble="it does not answer in time", late=True)
+    known = {**scene.nodes, node: see_node(raw_node(node, CARDS_OF_NODE))}
+    note = f"1 agent ({node}): it does not answer in time"
+    return replace(scene, agents={**scene.agents, node: silent}, nodes=known, notes=(note,))

@@ -30,7 +30,7 @@ class Refused(NamedTuple):
     text: str
 
 
-class Wanted(NamedTuple):
+class PageWish(NamedTuple):
     """
     What is asked for: the page, or what is new after a look.
     """
@@ -62,7 +62,7 @@ class Door(NamedTuple):
         return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
 
 
-def judge(request: PageRequest, door: Door) -> Wanted | Refused:
+def judge(request: PageRequest, door: Door) -> PageWish | Refused:
     """
     Return what a request may have.
     """
@@ -78,10 +78,10 @@ def judge(request: PageRequest, door: Door) -> Wanted | Refused:
     state = _STATE.fullmatch(path)
     if path and state is None:
         return Refused(HTTPStatus.NOT_FOUND, "there is the page, and its state")
-    wanted = Wanted(page=state is None, after=int(state[1]) if state and state[1] else 0)
-    if not _from_here(request, f"http://{host[0]}", page=wanted.page):
+    wish = PageWish(page=state is None, after=int(state[1]) if state and state[1] else 0)
+    if not _from_here(request, f"http://{host[0]}", page=wish.page):
         return Refused(HTTPStatus.FORBIDDEN, "another site has no business here")
-    return wanted
+    return wish
 
 
 def _from_here(request: PageRequest, origin: str, *, page: bool) -> bool:

@@ -7,14 +7,37 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kubectl_gpufence.scene import is_stale
+from kubectl_gpufence.top.cards import card_lines
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kubectl_gpufence.scene import Scene
+    from kubectl_gpufence.top.cards import CardLine
 
 STEP_SECONDS: Final = 10.0
 HOUR_SECONDS: Final = 3600.0
 
 _MOST: Final = int(HOUR_SECONDS / STEP_SECONDS)
 _WHOLE: Final = 1000
+
+
+def used_of_cards(scene: Scene) -> dict[str, tuple[int | None, int]]:
+    """
+    Return what is held of each card at this moment, None where nobody knows, and its size.
+    """
+    return {
+        card_key(line): (
+            None if line.snapshot is None or is_stale(line.snapshot) else line.card.used_bytes,
+            line.card.total_bytes,
+        )
+        for line in card_lines(scene)
+    }
+
+
+def card_key(line: CardLine) -> str:
+    return f"{line.node}/{line.card.uuid}"
 
 
 class CardPoint(NamedTuple):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.shape import Object, as_object, as_text
 from gpufence.text import printable
-from kubectl_gpufence.scene import is_stale, staleness
+from kubectl_gpufence.dashboard.history import card_key
+from kubectl_gpufence.scene import staleness
 from kubectl_gpufence.table import (
     Cell,
     Tone,
@@ -95,23 +96,6 @@ def page_model(scene: Scene, namespace: str, events: Iterable[PageEvent] = ()) -
         "pods": [_pod(line) for line in pods],
         "events": [_event(event) for event in newest],
     }
-
-
-def used_of_cards(scene: Scene) -> dict[str, tuple[int | None, int]]:
-    """
-    Return what is held of each card at this moment, None where nobody knows, and its size.
-    """
-    return {
-        card_key(line): (
-            None if line.snapshot is None or is_stale(line.snapshot) else line.card.used_bytes,
-            line.card.total_bytes,
-        )
-        for line in card_lines(scene)
-    }
-
-
-def card_key(line: CardLine) -> str:
-    return f"{line.node}/{line.card.uuid}"
 
 
 def _sum(pods: Sequence[PodLine], cards: Sequence[CardLine]) -> dict[str, object]:

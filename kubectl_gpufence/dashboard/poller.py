@@ -14,8 +14,8 @@ from gpufence.errors import GpufenceError
 from gpufence.names import AGENT, CONTROLLER
 from gpufence.text import printable
 from kube import ForbiddenError, core
-from kubectl_gpufence.dashboard.history import STEP_SECONDS, CardHistory
-from kubectl_gpufence.dashboard.model import page_model, read_page_event, used_of_cards
+from kubectl_gpufence.dashboard.history import STEP_SECONDS, CardHistory, used_of_cards
+from kubectl_gpufence.dashboard.model import page_model, read_page_event
 from kubectl_gpufence.reasons import advice
 
 if TYPE_CHECKING:

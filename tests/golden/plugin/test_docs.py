@@ -10,7 +10,8 @@ import pytest
 from tests.support.plugin_cases import FOLDER
 
 PAGE = Path(__file__).parents[3] / "docs" / "plugin.md"
-BLOCKS = re.findall(r"```\n(.*?)\n```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+FENCED = re.findall(r"```(\w*)\n(.*?)\n```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS = [block for language, block in FENCED if not language]
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])

@@ -6,13 +6,13 @@ from http import HTTPStatus
 
 import pytest
 
-from kubectl_gpufence.dashboard.guard import Door, PageRequest, Refused, Wanted, judge
+from kubectl_gpufence.dashboard.guard import Door, PageRequest, PageWish, Refused, judge
 
 DOOR = Door("a-token", 8765)
 HERE = "127.0.0.1:8765"
 
 
-def asked(target: str = "/a-token/", method: str = "GET", **headers: str) -> Wanted | Refused:
+def asked(target: str = "/a-token/", method: str = "GET", **headers: str) -> PageWish | Refused:
     """
     Judge a request to the right host, unless a header says otherwise; underscores are dashes.
     """
@@ -32,9 +32,9 @@ def test_whoever_knows_the_token_gets_the_page(host: str) -> None:
     """
     By the address of this machine itself, or by its name.
     """
-    assert Wanted(page=True) == asked(host=host)
-    assert Wanted(page=False) == asked("/a-token/state", host=host)
-    assert Wanted(page=False, after=12) == asked("/a-token/state?after=12", host=host)
+    assert PageWish(page=True) == asked(host=host)
+    assert PageWish(page=False) == asked("/a-token/state", host=host)
+    assert PageWish(page=False, after=12) == asked("/a-token/state?after=12", host=host)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import GIB, MIB
+from kubectl_gpufence.dashboard.history import used_of_cards
 from kubectl_gpufence.dashboard.model import (
     MOST_EVENTS,
     PageEvent,
     page_model,
     read_page_event,
-    used_of_cards,
 )
 from kubectl_gpufence.scene import Scene
 from kubectl_gpufence.top.pods import pod_lines, verdict_on

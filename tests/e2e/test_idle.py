@@ -1,0 +1,135 @@
+"""
+The components that a cluster has when it is asked for them: idle GPUs go back, needs are written.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpufence import names
+from tests.e2e.site import OVERLAY, QUICK, RealSite
+from tests.e2e.tenants import deployment
+from tests.support.manifests import COMPONENTS
+from tests.support.site import AGENT, WEBHOOK
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+PARTS = ("idle-release", "need")
+WORKER = "worker"
+AGENT_QUICK = ("GPUFENCE_IDLE_SECONDS=5", "GPUFENCE_NEED_SECONDS=5")
+CONTROLLER_QUICK = (
+    "GPUFENCE_IDLE_SECONDS=5",
+    "GPUFENCE_RELEASE_LEAST_SECONDS=5",
+    "GPUFENCE_RELEASE_NOTICE_SECONDS=5",
+    "GPUFENCE_RELEASE_WARM_UP_SECONDS=1",
+    "GPUFENCE_RELEASE_PEACE_SECONDS=600",
+)
+
+
+@pytest.fixture(scope="module")
+def extended(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
+    """
+    The installation with components idle-release and need, in a hurry; afterwards as it was.
+    """
+    folder = overlay(tmp_path_factory.mktemp("overlay"))
+    site.cluster.kubectl("apply", "-k", str(folder))
+    try:
+        site.system("set", "env", f"daemonset/{AGENT}", *QUICK, *AGENT_QUICK)
+        site.system("set", "env", f"deployment/{names.CONTROLLER}", *CONTROLLER_QUICK)
+        for part in (
+            f"deployment/{WEBHOOK}",
+            f"daemonset/{AGENT}",
+            f"deployment/{names.CONTROLLER}",
+        ):
+            site.system("rollout", "status", part, "--timeout=100s")
+        yield site
+    finally:
+        site.cluster.kubectl("delete", "-k", str(folder), "--timeout=100s")
+        site.install()
+
+
+def overlay(folder: Path) -> Path:
+    """
+    Write what docs/install.md asks an operator to write.
+    """
+    said = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [os.path.relpath(OVERLAY, folder)],
+        "components": [os.path.relpath(COMPONENTS / one, folder) for one in PARTS],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def idle_team(extended: RealSite) -> Iterator[str]:
+    """
+    A fenced namespace in which an idle worker may be released at once.
+    """
+    with extended.namespace("evict", **{names.IDLE_AFTER: "10s"}) as name:
+        extended.cluster.kubectl("label", "namespace", name, f"{names.IDLE}=release")
+        yield name
+
+
+def replicas(site: RealSite, namespace: str) -> int:
+    found = site.get("deployment", WORKER, "--namespace", namespace)
+    return int(found["spec"]["replicas"])
+
+
+def test_an_idle_worker_is_released_and_comes_back(extended: RealSite, idle_team: str) -> None:
+    """
+    A worker without work is announced, scaled to zero and told why; its user has it back by a word.
+    """
+    extended.apply(deployment(idle_team, WORKER, "hold 1Gi"))
+    extended.pod_of(idle_team, WORKER)
+
+    extended.until(lambda: replicas(extended, idle_team) == 0, "the worker was released")
+    extended.until(
+        lambda: bool(extended.events(idle_team, names.IDLE_RELEASED, "Deployment")),
+        "the owner was told",
+    )
+    announced = extended.events(idle_team, names.IDLE_WARNING, "Deployment")
+    extended.answer("wake", "--namespace", idle_team, f"deploy/{WORKER}")
+
+    assert announced
+    assert 1 == replicas(extended, idle_team)
+    extended.pod_of(idle_team, WORKER)
+
+
+def test_a_busy_worker_is_left_alone(extended: RealSite, idle_team: str) -> None:
+    """
+    Beside an idle one that goes, a worker that computes stays, and its pod says that it is busy.
+    """
+    busy = deployment(idle_team, "busy", "hold 1Gi; busy 60%")
+    extended.apply(busy, deployment(idle_team, WORKER, "hold 1Gi"))
+    before = extended.pod_of(idle_team, "busy")
+
+    extended.until(lambda: replicas(extended, idle_team) == 0, "the idle one was released")
+
+    after = extended.pod_of(idle_team, "busy")
+    condition = next(
+        one["status"] for one in after["status"]["conditions"] if one["type"] == names.GPU_IDLE
+    )
+    assert before["metadata"]["uid"] == after["metadata"]["uid"]
+    assert "False" == condition
+
+
+def test_what_a_model_needs_is_written_down(extended: RealSite, team: str) -> None:
+    """
+    The agent remembers a worker's memory in its node's ConfigMap, and a profile shows it.
+    """
+    extended.apply(deployment(team, WORKER, "hold 1Gi; busy 10%"))
+
+    def shown() -> str:
+        return extended.cluster.kubectl(
+            "get", "gpumemoryprofiles", "--namespace", team, check=False
+        ).stdout
+
+    extended.until(lambda: "1024Mi" in shown(), "the profile had its peak")
+
+    assert f"deployment-{WORKER}" in shown()
+    assert "low" in shown()

@@ -198,7 +198,8 @@ def _pods(installation: Installation, fenced: set[str]) -> Iterator[Finding]:
         yield unknown(_PODS, installation.pods.hidden, _ASK)
         return
     inside = [pod for pod in installation.pods.value or [] if pod.namespace in fenced]
-    missed = [f"{pod.namespace}/{pod.name}" for pod in inside if not pod.injected]
+    staying = (pod for pod in inside if not pod.terminating)
+    missed = [f"{pod.namespace}/{pod.name}" for pod in staying if not pod.injected]
     if missed:
         yield wrong(
             _PODS,

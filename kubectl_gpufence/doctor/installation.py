@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from gpufence.names import MODE
+from gpufence.shape import as_object
 from kubectl_gpufence.pods import labels_of, name_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class MaybeHidden(Generic[T]):
 
 class LabelledNamespace(NamedTuple):
     """
-    A namespace and the value of its mode label; None where it has none.
+    A namespace and the value of its mode label; None where it has none, or is on its way out.
     """
 
     name: str
@@ -76,4 +77,5 @@ class Installation:
 
 
 def read_labelled(raw: Object) -> LabelledNamespace:
-    return LabelledNamespace(name_of(raw), labels_of(raw).get(MODE))
+    ends = "deletionTimestamp" in as_object(raw.get("metadata"), "metadata")
+    return LabelledNamespace(name_of(raw), None if ends else labels_of(raw).get(MODE))

@@ -11,12 +11,19 @@ import pytest
 import trustme
 
 from gpufence.findings import Level
+from gpufence.names import MODE
 from kubectl_gpufence.doctor import examine, findings_json, findings_lines, is_wrong
-from kubectl_gpufence.doctor.installation import HOOKS, Installation, LabelledNamespace, MaybeHidden
+from kubectl_gpufence.doctor.installation import (
+    HOOKS,
+    Installation,
+    LabelledNamespace,
+    MaybeHidden,
+    read_labelled,
+)
 from kubectl_gpufence.doctor.read import metric, validity
 from kubectl_gpufence.table import Display
 from tests.support import sick
-from tests.support.plugin import seen_node
+from tests.support.plugin import seen_node, seen_pod
 
 FINE = sick.healthy()
 NO_PODS: dict[str, Any] = {
@@ -113,6 +120,22 @@ def test_a_ca_that_ends_soon_is_wrong() -> None:
     Two weeks before its end nobody has renewed it: something is broken.
     """
     assert is_wrong(examine(replace(FINE, trusted=dict.fromkeys(HOOKS, (SHORT,)))))
+
+
+def test_what_is_on_its_way_out_needs_no_remedy() -> None:
+    """
+    A namespace that is being deleted is fenced no more, and a pod that ends is not asked for.
+    """
+    ending = {
+        "name": "team-a",
+        "labels": {MODE: "cap"},
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+    }
+    missed = replace(seen_pod(), injected="", namespace="team-a")
+
+    assert ("team-a", None) == read_labelled({"metadata": ending})
+    assert "never saw 1 pod" in texts(pods=MaybeHidden([missed]))
+    assert "never saw" not in texts(pods=MaybeHidden([replace(missed, terminating=True)]))
 
 
 def test_a_node_whose_cards_cannot_be_read_is_named() -> None:

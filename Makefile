@@ -6,8 +6,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 READY := .venv/.ready
-# A file's tests stay together, since they share what they start. They also wait a lot, one file for
-# two minutes, so that there is work for two more than there are cores; four take memory enough.
+# A file's tests stay together, since they share what they start. They also wait a lot, some files for
+# more than a minute, so that there is work for two more than there are cores; four take memory enough.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -76,6 +76,7 @@ frameworks-clean: $(READY) ## remove the environments of make frameworks from th
 soak: $(READY) ## the long runs (many minutes)
 	@$(BIN)/python -m simulator build
 	@$(BIN)/pytest -m soak --timeout 3600
+	@GPUFENCE_EXAMPLES_TIMES=20 $(BIN)/pytest -q -m "not soak" --timeout 3600 tests/property
 
 bench: $(READY) ## measure speed and memory, as ratios within one run
 	@$(BIN)/python -m simulator build

@@ -3,11 +3,15 @@ What holds for all tests: no deadline for an example on a machine that may be bu
 no coverage of properties, whose many examples it would slow down by half.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pytest
+from coverage import Coverage
 from hypothesis import settings
+
+from tests.support.examples import examples
+from tests.support.sources import ROOT
 
 LONG_FIRST: Final = (
     "tests/integration/agent/chaos/",
@@ -23,7 +27,7 @@ LONG_FIRST: Final = (
 
 UNCOVERED: Final = "tests/property/"
 
-settings.register_profile("gpufence", deadline=None, max_examples=40)
+settings.register_profile("gpufence", examples())
 settings.load_profile("gpufence")
 
 
@@ -38,6 +42,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(UNCOVERED):
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.fixture(scope="module")
+def followed() -> Iterator[None]:
+    """
+    Cover the programs that a module's tests start, as far as they end by themselves or by SIGTERM.
+
+    It costs each of them half a second, so where many tests start the same one, few follow it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if Coverage.current() is not None:
+            patch.setenv("COVERAGE_PROCESS_START", str(ROOT / "pyproject.toml"))
+        yield
 
 
 def _place(nodeid: str, prefixes: Sequence[str]) -> int:

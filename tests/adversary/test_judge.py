@@ -21,7 +21,7 @@ from tests.support.agent.world import Act
 
 SEED = 20261
 SECONDS = 900
-SHORT_PLAYS, LONG_PLAYS = 25, 1200
+SHORT_PLAYS, LONG_PLAYS = 10, 1200
 POLICIES = [EvictionPolicy(evict_when=when) for when in EvictWhen]
 NOTHING = Trick(Kind.HOLD, 0, SECONDS, 1, 0, 1, 100)
 TAKES = NOTHING._replace(at=0, seconds=SECONDS, mebibytes=16000)

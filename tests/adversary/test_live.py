@@ -17,7 +17,7 @@ from tests.adversary.live_play import LivePlay
 from tests.adversary.search import Finding, Search, told
 
 SEED = 20261
-SECONDS = 300
+SECONDS = 210
 PLAYS = "GPUFENCE_ADVERSARY_PLAYS"
 LONG_PLAYS = 30
 

@@ -13,6 +13,7 @@ from tests.integration.certs.site import CONFIGURATION, LOOPBACK
 from tests.support.threads import Beside
 
 CALL_SECONDS = 5.0
+_PAUSE_SECONDS = 0.02
 
 
 class Handshakes(Beside):
@@ -30,7 +31,7 @@ class Handshakes(Beside):
         self._name = name
 
     def run(self) -> None:
-        while not self.over.is_set():
+        while not self.over.wait(_PAUSE_SECONDS):
             try:
                 for bundle in self._bundles():
                     self.leaves.add(self._shake_hands(bundle))

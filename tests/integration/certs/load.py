@@ -1,5 +1,5 @@
 """
-People who create pods without a pause, and count.
+People who create pods one after the other, and count.
 """
 
 import itertools
@@ -11,7 +11,8 @@ from kube import Client, KubeError, core
 from tests.support.objects import gpu_pod
 from tests.support.threads import Beside
 
-CREATORS = 3
+CREATORS = 2
+_PAUSE_SECONDS = 0.02
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Load(Beside):
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        while not self.over.is_set():
+        while not self.over.wait(_PAUSE_SECONDS):
             name = f"pod-{next(self._numbers)}"
             try:
                 made = self._client.post(self._path, gpu_pod(name))

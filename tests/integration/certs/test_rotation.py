@@ -1,5 +1,5 @@
 """
-Rotations and crashes while pods are created without a pause through the real webhook.
+Rotations and crashes while pods are created all the time through the real webhook.
 """
 
 import ssl

@@ -5,13 +5,14 @@ A pod that works is never idle, whatever happens to those who watch it.
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.activity import Activity
 from gpufence.quantity import GIB, MIB
 from tests.support.agent.builders import occupant
 from tests.support.agent.watching import POLICY, Watched
+from tests.support.examples import examples
 
 NAMES = ("a", "b", "claims")
 PIDS = {"a": 1, "b": 2}
@@ -146,7 +147,7 @@ class Trace:
         )
 
 
-@settings(max_examples=400)
+@examples(150)
 @given(st.lists(intervals, min_size=4, max_size=40))
 def test_who_works_is_never_idle(trace: list[Interval]) -> None:
     """
@@ -164,7 +165,7 @@ def test_who_works_is_never_idle(trace: list[Interval]) -> None:
             assert told.active[name] <= track.idle_since
 
 
-@settings(max_examples=400)
+@examples(150)
 @given(st.lists(intervals, min_size=4, max_size=40))
 def test_who_works_without_memory_is_never_idle_either(trace: list[Interval]) -> None:
     """
@@ -198,7 +199,7 @@ def test_a_busy_share_is_one_of_a_minute(trace: list[Interval]) -> None:
             assert 14 > len(track.used)
 
 
-@settings(max_examples=200)
+@examples(80)
 @given(st.lists(intervals, max_size=10), st.integers(1, 12))
 def test_silent_work_alone_is_never_idle(trace: list[Interval], times: int) -> None:
     """

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.events import NO_EPISODES, Damping, damped, notices
@@ -17,10 +17,11 @@ from gpufence.quantity import GIB, MIB
 from tests.property.agent.strategies import POLICY, Life, alone, amounts, histories, lived, unknown
 from tests.support.agent.builders import LIMIT, pod
 from tests.support.agent.world import World
+from tests.support.examples import examples
 
 lives = histories(amounts | unknown)
 known_lives = histories(amounts)
-FEW = settings(max_examples=60)
+FEW = examples(30)
 
 
 @FEW

@@ -4,7 +4,7 @@ What holds for every sample, whatever the driver does to the children.
 
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.sample import Sample
@@ -27,6 +27,7 @@ from tests.support.agent.nvml import (
     memory,
     processes_of,
 )
+from tests.support.examples import examples
 
 CARDS = 3
 UUIDS = [f"GPU-{index}" for index in range(CARDS)]
@@ -82,7 +83,7 @@ def check(sample: Sample, seconds: float, known: set[str]) -> None:
         assert item.processes is None or (IN_USE,) == item.processes.processes
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(st.lists(ticks, max_size=12))
 def test_every_sample_is_in_time_and_honest(life: list[Tick]) -> None:
     """

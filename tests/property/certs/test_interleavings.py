@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from certs.bundle import read_bundle
@@ -23,6 +23,7 @@ from tests.support.certs.fakes import (
     unheard,
     world,
 )
+from tests.support.examples import examples
 
 ACTORS, REPLICAS = 3, 2
 PATIENCE = WaitSettings(settle_seconds=5.0, wait_seconds=3.0)
@@ -155,7 +156,7 @@ SCRIPTS = st.lists(moves, min_size=1, max_size=40)
 
 
 @given(SCRIPTS)
-@settings(max_examples=60)
+@examples(60)
 # Found by the soak below when the CA was not read again before an overlap was ended, when the CA
 # was read before the leaf, and when only who had changed the bundle gave the API servers time.
 @example([(STEP, 0, 9), (STEP, 1, 9), (PULL, 0, 1), (PULL, 1, 1), (STEP, 0, 30), (STEP, 1, 3)])
@@ -170,7 +171,7 @@ def test_no_interleaving_breaks_trust(script: list[tuple[str, int, int]]) -> Non
 
 @pytest.mark.soak
 @given(SCRIPTS)
-@settings(max_examples=5000)
+@examples(2000)
 def test_no_interleaving_of_thousands_breaks_trust(script: list[tuple[str, int, int]]) -> None:
     """
     The same over thousands of orders.

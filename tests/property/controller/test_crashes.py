@@ -6,13 +6,14 @@ itself.
 from collections.abc import Iterator
 from contextlib import suppress
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.model import ClusterState
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import ReleasePhase, WakeBy, read_note
+from tests.support.examples import examples
 from tests.support.release import (
     NOW,
     WORDS,
@@ -118,7 +119,7 @@ class Stage:
             leader.act(self.look(busy=True))
 
 
-@settings(max_examples=600)
+@examples(200)
 @given(history=actions, comes_back=st.booleans())
 def test_what_is_scaled_was_noted(history: list[tuple[str, int, int]], *, comes_back: bool) -> None:
     """
@@ -139,7 +140,7 @@ def test_what_is_scaled_was_noted(history: list[tuple[str, int, int]], *, comes_
         assert 0 == min(scaling.before, scaling.after)
 
 
-@settings(max_examples=600)
+@examples(200)
 @given(history=actions, comes_back=st.booleans())
 def test_every_history_ends_in_agreement(
     history: list[tuple[str, int, int]], *, comes_back: bool

@@ -4,11 +4,12 @@ A worker that is busy is never released, whatever happens to those who watch it.
 
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.rules import ReleaseRules
 from gpufence.idle import IdleWords
+from tests.support.examples import examples
 from tests.support.release_site import Fault, MeasuredNode, Site, Work, Worker, busy
 
 HASTY = ReleaseRules(
@@ -68,7 +69,7 @@ def played(history: list[Stretch]) -> Site:
     return site
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.lists(stretches, min_size=3, max_size=10))
 def test_who_is_busy_is_never_released(history: list[Stretch]) -> None:
     """

@@ -18,9 +18,9 @@ def held(figures: Figures) -> None:
 
 def test_some_hours_of_mixed_workers() -> None:
     """
-    In four hours no busy worker is released, and every idle one within its time and a minute.
+    In two hours no busy worker is released, and every idle one within its time and a minute.
     """
-    held(MixedSite(seed=16).run(hours=4))
+    held(MixedSite(seed=16).run(hours=2))
 
 
 @pytest.mark.soak

@@ -5,13 +5,14 @@ What no history of owners, words and switches makes the controller do.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.model import Act, ClusterState, OwnerState, PodState, Step, Way
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import IdleRung, IdleWords, WakeBy
+from tests.support.examples import examples
 from tests.support.release import NOW, cluster, idle_pod, node_room, owner_state, waiting_pod
 from tests.support.release_api import Api, Leader, Stored
 
@@ -148,7 +149,7 @@ class Town:
         return [each for each in self.acts if each[1].step in steps]
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(histories)
 def test_only_what_is_idle_and_may_go_is_released(history: History) -> None:
     """
@@ -171,7 +172,7 @@ def test_only_what_is_idle_and_may_go_is_released(history: History) -> None:
         assert owner.note is None or (owner.note.woken_at or 0.0) + RULES.peace_seconds <= now
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(histories)
 def test_nobody_goes_who_was_not_told(history: History) -> None:
     """
@@ -187,7 +188,7 @@ def test_nobody_goes_who_was_not_told(history: History) -> None:
         assert any(since - 60 <= at <= now - lead for at in told)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(histories)
 def test_the_rate_holds(history: History) -> None:
     """
@@ -198,7 +199,7 @@ def test_the_rate_holds(history: History) -> None:
     assert all(1 >= sum(0 <= later - now < 60 for later in times) for now in times)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(histories)
 def test_where_less_is_said_less_is_done(history: History) -> None:
     """
@@ -215,7 +216,7 @@ def test_where_less_is_said_less_is_done(history: History) -> None:
             assert owner.note is not None
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(histories)
 def test_what_is_noted_is_what_there_was(history: History) -> None:
     """

@@ -17,9 +17,9 @@ from tests.support.agent.node_site import (
 from tests.support.agent.process import AgentProcess
 from tests.support.observing import MEASURING, children_naming, eventually, memory_of
 
-PODS = 40
+PODS = 20
 """
-Some 270 MiB in one answer; how many they are makes no difference to what the agent holds of them.
+Some 135 MiB in one answer, more than the agent may hold.
 """
 WRITTEN = "<" * (1_150 * 1024)  # JSON makes six bytes of each
 MOST_BYTES = 128 * MIB

@@ -18,6 +18,8 @@ from tests.support.controller.process import ControllerProcess
 from tests.support.controller.site import ControllerSite
 from tests.support.observing import eventually, wait_until
 
+pytestmark = pytest.mark.usefixtures("followed")
+
 OPEN = {"GPUFENCE_ACTIVITY_AUTH": "none"}
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -200,14 +202,14 @@ def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespa
     token = site.plane.service_account_token(full_namespace, "default")
     path = f"{full_namespace}/deployments/worker"
     with site.controller() as controller:
-        wait_until(lambda: controller.owner(full_namespace, "worker"))
+        wait_until(lambda: controller.activity(path)[0] == 401, controller.lines)
         nobody, wrong = (controller.activity(path, text) for text in ("", "x"))
         stranger = controller.activity(path, token)
         absent = controller.activity(f"{full_namespace}/deployments/nobody")
     allow(site, full_namespace)
     others = site.plane.service_account_token(full_namespace, "default", audience="vault")
     with site.controller() as controller:
-        wait_until(lambda: controller.owner(full_namespace, "worker"))
+        wait_until(lambda: controller.activity(path)[0] == 401, controller.lines)
         allowed = eventually(lambda: controller.activity(path, token)[0] == 200, 5.0)
         missing = controller.activity(f"{full_namespace}/deployments/nobody", token)
         shown = [

@@ -19,6 +19,8 @@ from tests.support.controller.site import PROFILE, PROFILES, ControllerSite
 from tests.support.needs import T4
 from tests.support.observing import wait_until
 
+pytestmark = pytest.mark.usefixtures("followed")
+
 DAY = 86_400
 
 

@@ -8,6 +8,8 @@ from gpufence import names
 from tests.support.controller.site import ControllerSite
 from tests.support.observing import wait_until
 
+pytestmark = pytest.mark.usefixtures("followed")
+
 
 def test_an_idle_owner_is_announced_released_and_noted(
     site: ControllerSite, full_namespace: str

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("followed")
+
 COMMAND = [sys.executable, "-m", "simulator", "demo"]
 FENCE_STEPS = (
     "per_process_memory_fraction:0.140000",

@@ -17,6 +17,8 @@ from tests.integration.plugin.site import PluginSite
 from tests.support.api_server import reply
 from tests.support.needs import NEED_KEY, node_need, owner_need
 
+pytestmark = pytest.mark.usefixtures("followed")
+
 OWNER = "classifier"
 
 

@@ -1,0 +1,263 @@
+"""
+Health of webhook and agents: whether they do what they are there for, and on what ground.
+"""
+
+from tests.unit.house.dashboards.cards import NODE
+from tests.unit.house.dashboards.panels import (
+    BAD,
+    DOUBTFUL,
+    GOOD,
+    Dashboard,
+    Kind,
+    Panel,
+    Query,
+    Section,
+    figure,
+    growth,
+    many,
+    quantile,
+    rate,
+)
+
+_OF_NODE = NODE.selector
+_DAY = 86400.0
+_DURATION = "gpufence_webhook_request_duration_seconds"
+_TICK = "gpufence_agent_tick_duration_seconds"
+_NONE_BELOW_ONE = ((0, BAD), (1, GOOD))
+
+
+def _of_node(title: str, about: str, metric: str, unit: str = "short", **more: float) -> Panel:
+    expr = many(metric, _OF_NODE, "node")
+    steps = tuple((value, DOUBTFUL) for value in more.values())
+    return Panel(title, about, (Query(expr, "{{node}}"),), unit=unit, steps=steps)
+
+
+_NOW = Section(
+    "Now",
+    (
+        figure(
+            "Webhooks ready",
+            "Replicas that answer. With none, pods are made without their caps.",
+            "sum(gpufence_webhook_ready)",
+            "short",
+            *_NONE_BELOW_ONE,
+        ),
+        figure(
+            "Certificate ends in",
+            "Renewed a month before its end.",
+            "min(gpufence_webhook_certificate_expiry_seconds)",
+            "s",
+            (0, BAD),
+            (14 * _DAY, GOOD),
+        ),
+        figure(
+            "Answers that failed",
+            "Of the last hour's admissions: the webhook's own errors. Such pods have no caps.",
+            'sum(increase(gpufence_webhook_requests_total{result="failed"}[1h]))'
+            " or 0 * sum(gpufence_webhook_ready)",
+            "short",
+            (1, BAD),
+        ),
+        figure(
+            "Agents",
+            "Agents that show their figures.",
+            f"count(gpufence_build_info{{{_OF_NODE}}})",
+        ),
+        figure(
+            "Agents that may not act",
+            "Agents that do not know their pods well enough to evict anybody.",
+            f"sum(1 - gpufence_cluster_fresh{{{_OF_NODE}}})",
+            "short",
+            (1, BAD),
+        ),
+        figure(
+            "Evictions held back",
+            "Nodes on which a brake stops evictions.",
+            f"sum(max by (node) (gpufence_brake{{{_OF_NODE}}}))",
+            "short",
+            (1, DOUBTFUL),
+        ),
+    ),
+)
+_WEBHOOK = Section(
+    "Webhook",
+    (
+        Panel(
+            "Admissions",
+            "What became of requests, in each second.",
+            (
+                Query(
+                    rate("gpufence_webhook_requests_total", "", "hook, result"),
+                    "{{hook}} {{result}}",
+                ),
+            ),
+            unit="reqps",
+        ),
+        Panel(
+            "Time to answer",
+            "From the whole body to the answer: half of the requests, and all but one in a hundred.",
+            (
+                Query(quantile(0.5, _DURATION, "", "hook"), "{{hook}} half"),
+                Query(quantile(0.99, _DURATION, "", "hook"), "{{hook}} 99 %"),
+            ),
+            unit="s",
+        ),
+        Panel(
+            "Warnings",
+            "Warnings that the creators of pods were shown, in each second.",
+            (Query(rate("gpufence_webhook_warnings_total", "", "hook"), "{{hook}}"),),
+            unit="reqps",
+        ),
+        Panel(
+            "Silence of the API server",
+            "Since a watch heard anything; bookmarks come every minute.",
+            (
+                Query(
+                    many("gpufence_webhook_cluster_silence_seconds", "", "pod, source"),
+                    "{{pod}} {{source}}",
+                ),
+            ),
+            unit="s",
+            steps=((600, BAD),),
+        ),
+        Panel(
+            "What it knows",
+            "GPU nodes, fenced namespaces, and profiles whose targets are limits.",
+            (
+                Query("min(gpufence_webhook_gpu_nodes)", "GPU nodes"),
+                Query("min(gpufence_webhook_namespaces)", "namespaces"),
+                Query("min(gpufence_webhook_applied_profiles)", "profiles"),
+            ),
+        ),
+        Panel(
+            "Certificates found",
+            "Whether a certificate that came into the folder went live, since the point before.",
+            (
+                Query(
+                    growth("gpufence_webhook_certificate_loads_total", "", "pod, result"),
+                    "{{pod}} {{result}}",
+                ),
+            ),
+        ),
+    ),
+)
+_MEASURING = Section(
+    "Agents: measuring",
+    (
+        _of_node(
+            "Age of what is known",
+            "Time since any card of the node could last be read.",
+            "gpufence_sample_age_seconds",
+            "s",
+            doubtful=60,
+        ),
+        _of_node(
+            "Age of the oldest list",
+            "Lists of processes are made every ten seconds, or when memory moves.",
+            "gpufence_card_list_age_seconds",
+            "s",
+        ),
+        _of_node(
+            "Cards that never said who they are",
+            "Such cards are not shown anywhere else.",
+            "gpufence_cards_unidentified",
+        ),
+        Panel(
+            "Time of a tick",
+            "From the look at the cards to all that follows: all but one in a hundred.",
+            (Query(quantile(0.99, _TICK, _OF_NODE, "node"), "{{node}}"),),
+            unit="s",
+        ),
+        Panel(
+            "Ticks that went wrong",
+            "Left out since the one before took too long, or ended in a bug of ours, since the "
+            "point before.",
+            (
+                Query(
+                    growth("gpufence_agent_ticks_skipped_total", _OF_NODE, "node"),
+                    "{{node}} left out",
+                ),
+                Query(
+                    growth("gpufence_agent_ticks_failed_total", _OF_NODE, "node"),
+                    "{{node}} failed",
+                ),
+            ),
+        ),
+        Panel(
+            "Restarts of what measures",
+            "The process that speaks with the driver hung or died, since the point before.",
+            (Query(growth("gpufence_nvml_restarts_total", _OF_NODE, "node"), "{{node}}"),),
+        ),
+    ),
+)
+_ACTING = Section(
+    "Agents: acting",
+    (
+        Panel(
+            "Evictions",
+            "How pods were made to go and what became of it, since the point before.",
+            (
+                Query(
+                    growth("gpufence_evictions_total", _OF_NODE, "action, result"),
+                    "{{action}} {{result}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Brakes",
+            "Nodes on which one stops evictions: start, stale_pods (the API server is out of "
+            "reach), suspended (most pods of one unit are over at once).",
+            (Query(many("gpufence_brake", _OF_NODE, "reason", "sum"), "{{reason}}"),),
+        ),
+        Panel(
+            "Kill switch",
+            "Agents by what the switch allows at most, and as whom they act.",
+            (
+                Query(
+                    many("gpufence_cluster_info", _OF_NODE, "highest, identity", "sum"),
+                    "{{highest}} as {{identity}}",
+                ),
+            ),
+            Kind.STACK,
+        ),
+        _of_node(
+            "Silence of the API server",
+            "The longest time that any watch of an agent has heard nothing.",
+            "gpufence_cluster_silence_seconds",
+            "s",
+            doubtful=300,
+        ),
+        Panel(
+            "Events",
+            "Written, and not written by why, since the point before.",
+            (
+                Query(
+                    f"sum(increase(gpufence_events_written_total{{{_OF_NODE}}}[$__rate_interval]))",
+                    "written",
+                ),
+                Query(
+                    growth("gpufence_events_dropped_total", _OF_NODE, "reason"),
+                    "not written: {{reason}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Versions",
+            "Agents by their version: two during an upgrade.",
+            (
+                Query(
+                    many("gpufence_build_info", _OF_NODE, "version", "sum"),
+                    "{{version}}",
+                ),
+            ),
+            Kind.STACK,
+        ),
+    ),
+)
+HEALTH = Dashboard(
+    "health",
+    "gpufence: webhook and agents",
+    "Whether webhook and agents do what they are there for, and what holds them back.",
+    (NODE,),
+    (_NOW, _WEBHOOK, _MEASURING, _ACTING),
+)

@@ -1,0 +1,105 @@
+"""
+What a dashboard shows, as values: its sections, their panels, and what each asks Prometheus.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+RATE = "$__rate_interval"
+GOOD, DOUBTFUL, BAD = "green", "orange", "red"
+
+
+class Kind(Enum):
+    FIGURE = "one number, the last"
+    LINES = "a line for each series"
+    STACK = "areas that add up"
+    TABLE = "a row for each set of labels, a column for each query"
+
+
+class Query(NamedTuple):
+    """
+    `legend` names a series by its labels, in a table the column, which may have a unit of its own.
+    """
+
+    expr: str
+    legend: str = ""
+    unit: str = ""
+
+
+class Panel(NamedTuple):
+    """
+    `steps` are colours from values on; below the first everything is well. `most` is where an axis
+    ends. `missing` is what it says while there is nothing. `rows` are the labels of a table.
+    """
+
+    title: str
+    about: str
+    queries: tuple[Query, ...]
+    kind: Kind = Kind.LINES
+    unit: str = "short"
+    width: int = 8
+    steps: tuple[tuple[float, str], ...] = ()
+    most: float | None = None
+    missing: str = "unknown"
+    rows: tuple[str, ...] = ()
+
+
+class Section(NamedTuple):
+    title: str
+    panels: tuple[Panel, ...]
+
+
+class Variable(NamedTuple):
+    """
+    A choice at the top of a dashboard: the values that a label has on a metric.
+    """
+
+    label: str
+    metric: str
+
+    @property
+    def selector(self) -> str:
+        return f'{self.label}=~"${self.label}"'
+
+
+class Dashboard(NamedTuple):
+    name: str
+    title: str
+    about: str
+    variables: tuple[Variable, ...]
+    sections: tuple[Section, ...]
+
+
+def figure(
+    title: str, about: str, expr: str, unit: str = "short", *steps: tuple[float, str]
+) -> Panel:
+    """
+    Describe one number, six of which fill a line.
+    """
+    return Panel(title, about, (Query(expr),), Kind.FIGURE, unit, 4, steps)
+
+
+def many(metric: str, selector: str, by: str, function: str = "max") -> str:
+    """
+    Ask for a gauge by labels that outlive the pod which shows it.
+    """
+    return f"{function} by ({by}) ({metric}{{{selector}}})"
+
+
+def rate(metric: str, selector: str, by: str) -> str:
+    """
+    Ask how much a counter grows in a second.
+    """
+    return f"sum by ({by}) (rate({metric}{{{selector}}}[{RATE}]))"
+
+
+def growth(metric: str, selector: str, by: str) -> str:
+    """
+    Ask how much a counter has grown since the point before.
+    """
+    return f"sum by ({by}) (increase({metric}{{{selector}}}[{RATE}]))"
+
+
+def quantile(share: float, metric: str, selector: str, by: str) -> str:
+    buckets = rate(f"{metric}_bucket", selector, f"le, {by}")
+    return f"histogram_quantile({share:g}, {buckets})"

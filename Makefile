@@ -12,7 +12,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda images frameworks frameworks-clean soak bench lock docs manifests clean
+.PHONY: help setup check test demo e2e keda images frameworks frameworks-clean soak bench lock docs manifests dashboards clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ docs: $(READY) ## write the tables of settings and dialects in README and docs/ 
 
 manifests: $(READY) ## write the conditions of webhook and policies in deploy/ anew, from the dialects
 	@$(BIN)/python -m tests.unit.house manifests
+
+dashboards: $(READY) ## write Grafana's dashboards in deploy/ anew, and where alerts lead
+	@$(BIN)/python -m tests.unit.house dashboards
 
 clean: ## remove the environment and every product of the checks
 	@rm -rf .venv build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

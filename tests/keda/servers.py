@@ -1,24 +1,22 @@
 """
-RabbitMQ and Prometheus, Debian's packages, as processes of this test alone.
+RabbitMQ, Debian's package, as a process of this test alone, and what else must be installed.
 """
 
-import json
-import os
-import shutil
 import socket
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from simulator.controlplane.processes import GuardedProcess, Surroundings, wait_until
 from simulator.keda.programs import free_ports
 from simulator.workload.stomp import BrokerError, StompClient
+from tests.support.prometheus import PROMETHEUS
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 60.0
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-PACKAGES = {"rabbitmq-server": RABBITMQ, "prometheus": Path("/usr/bin/prometheus")}
+PACKAGES = {"rabbitmq-server": RABBITMQ, "prometheus": PROMETHEUS}
 INSTALL = "apt-get install --no-install-recommends rabbitmq-server prometheus"
 
 
@@ -108,46 +106,6 @@ class Broker:
                 asked.recv(2)
         except OSError:
             return
-
-
-@contextmanager
-def prometheus(folder: Path, targets: Mapping[str, str], pace: float) -> Iterator[str]:
-    """
-    Scrape pages, as often as every five seconds at that pace, and return where to ask.
-    """
-    (port,) = free_ports(1)
-    home = folder / "prometheus"
-    home.mkdir()
-    jobs = [
-        {"job_name": name, "static_configs": [{"targets": [address]}]}
-        for name, address in targets.items()
-    ]
-    settings = {"global": {"scrape_interval": f"{int(5000 / pace)}ms"}, "scrape_configs": jobs}
-    (home / "prometheus.yml").write_text(json.dumps(settings))
-    address = f"{LOOPBACK}:{port}"
-    command = [
-        str(PACKAGES["prometheus"]),
-        f"--config.file={home / 'prometheus.yml'}",
-        f"--storage.tsdb.path={home / 'data'}",
-        f"--web.listen-address={address}",
-        "--log.level=warn",
-    ]
-    environment = {"PATH": os.defpath, "HOME": str(home), "GOMAXPROCS": "1"}
-    process = GuardedProcess(command, Surroundings(home, environment))
-    try:
-        wait_until(lambda: answers(f"http://{address}/-/ready"), [process], START_SECONDS, address)
-        yield f"http://{address}"
-    finally:
-        process.end()
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(url, timeout=2).close()
-    except OSError:
-        return False
-    return True
 
 
 def packages_line(names: Sequence[str]) -> str:

@@ -13,11 +13,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-import urllib.request
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlencode
 
 import yaml
 
@@ -28,13 +26,14 @@ from simulator.keda import Keda
 from simulator.keda.build import ensure
 from simulator.node import NodeOptions, SimulatedNode
 from tests.keda.loads import MOST, START_SECONDS
-from tests.keda.servers import LOOPBACK, Broker, prometheus
+from tests.keda.servers import LOOPBACK, Broker
 from tests.support.agent.node_site import NodeSite
 from tests.support.agent.process import AgentProcess
 from tests.support.controller.process import ControllerProcess
 from tests.support.controller.site import COMPONENT
 from tests.support.manifests import objects as manifests
 from tests.support.observing import wait_until
+from tests.support.prometheus import Prometheus, Target, prometheus
 from tests.support.site import RIGHTS
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class KedaSite(NodeSite):
     """
 
     broker: Broker
-    prometheus: str
+    prometheus: Prometheus
     agent_process: AgentProcess
     team: str
 
@@ -152,7 +151,7 @@ class KedaSite(NodeSite):
         """
         words = ["--target", f"{target / PACE:g}s", "--max", most]
         if measured:
-            words += ["--queue-kind", "prometheus", "--prometheus", self.prometheus]
+            words += ["--queue-kind", "prometheus", "--prometheus", self.prometheus.url]
         else:
             words += ["--seconds-per-message", f"{message / PACE:g}"]
         made = self.printed(name, *words, controller=controller)
@@ -172,10 +171,7 @@ class KedaSite(NodeSite):
         """
         Ask Prometheus for one number.
         """
-        address = f"{self.prometheus}/api/v1/query?{urlencode({'query': promql})}"
-        with urllib.request.urlopen(address, timeout=5) as answer:
-            result = json.load(answer)["data"]["result"]
-        return float(result[0]["value"][1])
+        return self.prometheus.query(promql)[0].value
 
     def sight(self, name: str) -> Sight:
         path = group("apps/v1", "namespaces", self.team, "deployments", name)
@@ -253,10 +249,10 @@ def running(assets: Assets, folder: Path, progress: Progress) -> Iterator[KedaSi
             undo.enter_context(site.broker.running(PACE))
             site.agent_process = undo.enter_context(site.agent(**AGENT))
             targets = {
-                "rabbitmq": f"{LOOPBACK}:{site.broker.metrics}",
-                "agent": f"{LOOPBACK}:{site.agent_process.port}",
+                "rabbitmq": Target(f"{LOOPBACK}:{site.broker.metrics}"),
+                "agent": Target(f"{LOOPBACK}:{site.agent_process.port}"),
             }
-            site.prometheus = undo.enter_context(prometheus(folder, targets, PACE))
+            site.prometheus = undo.enter_context(prometheus(folder, targets, 5 / PACE))
             undo.enter_context(Keda(plane, programs, folder))
         site.team = undo.enter_context(site.namespace("observe"))
         metadata = {"name": SECRET, "namespace": site.team}

@@ -65,7 +65,7 @@ def test_seconds_for_a_message_are_measured(site: KedaSite, controller: Controll
     trigger = site.printed(
         "measured",
         *("--target", "5s", "--max", "4", "--queue-kind", "prometheus"),
-        *("--prometheus", site.prometheus, "--waiting", "vector(1)"),
+        *("--prometheus", site.prometheus.url, "--waiting", "vector(1)"),
     )[-1]["spec"]["triggers"][0]
     seconds = site.query(trigger["metadata"]["query"]) * PACE
     site.end("measured")

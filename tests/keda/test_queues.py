@@ -120,7 +120,7 @@ def test_what_is_printed_is_taken_by_the_api_server(
     """
     site.deploy("printed")
     most = ("--max", "4")
-    address = ("--queue-kind", "prometheus", "--prometheus", site.prometheus)
+    address = ("--queue-kind", "prometheus", "--prometheus", site.prometheus.url)
     for words in (("--seconds-per-message", "0.5"), address):
         made = site.printed("printed", "--target", "5s", *words, *most, controller=controller.url)
         text = report.as_list(made)

@@ -2,26 +2,19 @@
 What components say again is what the code says.
 """
 
-import ast
-import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from agent.cluster.settings import COMPONENT
-from agent.model.activity import NO_ACTIVITY
-from agent.model.decision import Brake
-from agent.usage_metrics import card_families, pod_families
 from certs.issue import CA_DAYS, LEAF_DAYS
 from certs.material import ServiceNames
 from gpufence import names
-from tests.support.manifests import BASE, COMPONENTS, ROOT, found, objects, pod_spec
-from tests.support.sources import tree_of
-from webhook import metrics as webhook_metrics
+from tests.support.manifests import BASE, COMPONENTS, found, objects, pod_spec
 
 ACCOUNT = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:gpufence-agent"
-MEMORY_SUFFIXES = re.compile(r"_(bucket|sum|count)$")
 
 
 def certificate(name: str) -> dict[str, Any]:
@@ -123,52 +116,19 @@ def test_the_guard_knows_the_prefix_and_its_role() -> None:
     )
 
 
-def metric_names() -> set[str]:
-    """
-    Return every family on the pages of webhook and agent.
-    """
-    families = [*card_families(None), *pod_families(None, NO_ACTIVITY, 0.0)]
-    plain = {
-        node.value
-        for node in ast.walk(tree_of(ROOT / "agent" / "metrics.py"))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    plain |= {value for value in vars(webhook_metrics).values() if isinstance(value, str)}
-    return {family.name for family in families} | plain
-
-
-def test_alerts_are_about_metrics_that_exist() -> None:
-    """
-    No alert waits for a figure that nobody shows.
-    """
-    rules = found("PrometheusRule", "gpufence", COMPONENTS / "prometheus-operator")
-    said = {
-        word
-        for group in rules["spec"]["groups"]
-        for rule in group["rules"]
-        for word in re.findall(r"\bgpufence_[a-z_]+", rule["expr"])
-    }
-
-    assert set() == {MEMORY_SUFFIXES.sub("", word) for word in said} - metric_names()
-
-
-def test_alerts_know_the_brakes() -> None:
-    """
-    The brake that an alert asks for is one of the code's.
-    """
-    rules = str(found("PrometheusRule", "gpufence", COMPONENTS / "prometheus-operator"))
-
-    assert set() == set(re.findall(r'reason="(\w+)"', rules)) - {b.name.lower() for b in Brake}
-
-
 @pytest.mark.parametrize(
-    ("kind", "name"), [("DaemonSet", "gpufence-agent"), ("Deployment", "gpufence-webhook")]
+    ("kind", "name", "folder"),
+    [
+        ("DaemonSet", "gpufence-agent", BASE),
+        ("Deployment", "gpufence-webhook", BASE),
+        ("Deployment", "gpufence-controller", COMPONENTS / "idle-release"),
+    ],
 )
-def test_monitors_scrape_a_port_that_exists(kind: str, name: str) -> None:
+def test_monitors_scrape_a_port_that_exists(kind: str, name: str, folder: Path) -> None:
     """
     A monitor selects the pods of one program and asks a port that they have.
     """
-    workload = found(kind, name)
+    workload = found(kind, name, folder)
     monitor = found("PodMonitor", name, COMPONENTS / "prometheus-operator")["spec"]
     (container,) = pod_spec(workload)["containers"]
     (endpoint,) = monitor["podMetricsEndpoints"]

@@ -2,7 +2,7 @@
 Chores of the Makefile: `lock` renews requirements/, `coverage` holds the figures to the rules,
 `figures` prints the size of the tree and of its two walks, `walks` counts those for their test,
 `docs` writes the tables of settings and dialects into the pages, `manifests` the conditions of the
-webhook and its policies into deploy/.
+webhook and its policies into deploy/, `dashboards` Grafana's dashboards and where alerts lead.
 """
 
 import datetime as dt
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from tests.support.sources import ROOT, files_of_tests, product_files, pure_files, shown
+from tests.unit.house import dashboards, runbooks
 from tests.unit.house.conditions import CONDITIONED, with_conditions
 from tests.unit.house.pages import PAGES, with_tables
 from tests.unit.house.walks import RECORDED, walks
@@ -100,6 +101,18 @@ def manifests() -> int:
     return 0
 
 
+def write_dashboards() -> int:
+    """
+    Write every dashboard anew, and into each alert where its runbook is.
+    """
+    for path, text in dashboards.pages().items():
+        path.write_text(text, encoding="utf-8")
+    runbooks.RULES.write_text(
+        runbooks.with_addresses(runbooks.RULES.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    return 0
+
+
 CHORES = {
     "lock": lock,
     "coverage": coverage,
@@ -107,6 +120,7 @@ CHORES = {
     "walks": print_walks,
     "docs": docs,
     "manifests": manifests,
+    "dashboards": write_dashboards,
 }
 
 if __name__ == "__main__":

@@ -62,9 +62,7 @@ _NOW = Section(
             "short",
             (1, BAD),
         ),
-        figure(
-            "Memory", "Of all cards together.", _sum("memory_total_bytes"), "bytes"
-        ),
+        figure("Memory", "Of all cards together.", _sum("memory_total_bytes"), "bytes"),
         figure(
             "In use",
             "Share of all memory that somebody holds, whoever it is.",

@@ -17,6 +17,7 @@ from grafana_foundation_sdk.builders.common import (
     VizTooltipOptions,
 )
 from grafana_foundation_sdk.builders.prometheus import Dataquery
+from grafana_foundation_sdk.cog import variants
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common
@@ -130,7 +131,7 @@ def _steps(wanted: Panel) -> build.ThresholdsConfig:
     return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps([first, *rest])
 
 
-def _targets(wanted: Panel) -> Iterator[Builder[Dataquery]]:
+def _targets(wanted: Panel) -> Iterator[Builder[variants.Dataquery]]:
     for letter, query in zip(_LETTERS, wanted.queries, strict=False):
         asked = Dataquery().ref_id(letter).expr(query.expr).datasource(_SOURCE)
         if wanted.kind is Kind.TABLE:
@@ -191,6 +192,7 @@ def _table(wanted: Panel) -> table.Panel:
     named = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": columns}
     made = (
         table.Panel()
+        .show_header(_ON)
         .with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(model.DataTransformerConfig(id_val="organize", options=named))
     )

@@ -95,7 +95,7 @@ _WEBHOOK = Section(
         ),
         Panel(
             "Time to answer",
-            "From the whole body to the answer: half of the requests, and all but one in a hundred.",
+            "From the whole body to the answer: half of the requests, all but one in a hundred.",
             (
                 Query(quantile(0.5, _DURATION, "", "hook"), "{{hook}} half"),
                 Query(quantile(0.99, _DURATION, "", "hook"), "{{hook}} 99 %"),

@@ -47,9 +47,7 @@ _NOW = Section(
             f"count({_figure(_USED)})",
         ),
         figure("Held", "What their processes hold.", _sum(_USED), "bytes"),
-        figure(
-            "Limits", "What they may hold, as far as they have a limit.", _sum(_LIMIT), "bytes"
-        ),
+        figure("Limits", "What they may hold, as far as they have a limit.", _sum(_LIMIT), "bytes"),
         figure(
             "Told",
             "What their frameworks were told they may hold, as far as they were told anything.",

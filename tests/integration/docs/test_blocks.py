@@ -17,7 +17,7 @@ from tests.integration.docs.blocks import (
 )
 
 ROOT = Path(__file__).parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/runbooks/*.md")])
 BLOCKS = [(page, block) for page in PAGES for block in blocks(page.read_text())]
 PATIENCE_SECONDS = 100.0
 

@@ -1,6 +1,6 @@
 """
-The pages with tables that are written from the code: settings, dialects and what was measured with
-frameworks, each text of which stands once.
+The pages with tables that are written from the code: settings, dialects, alerts and what was
+measured with frameworks, each text of which stands once.
 
 A table stands between two comments, of which the first names what it has the rows of, or what
 writes it.
@@ -15,7 +15,11 @@ from gpufence.names import DRA_DRIVER, DRA_MEMORY
 from gpufence.settings import markdown_table
 from tests.support.sources import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "docs" / "runbooks" / "README.md",
+]
 _CAPPED = "; its own library caps, gpufence measures and checks that it bites"
 _TABLE = re.compile(
     r"(?P<begin><!-- table of (?P<names>[^>]*) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL

@@ -4,6 +4,8 @@ Where an alert leads: each has its page in docs/runbooks, called like it.
 
 import re
 
+import yaml
+
 from tests.support.sources import ROOT
 
 WEBSITE = "https://gpufence.example"
@@ -32,3 +34,16 @@ def with_addresses(rules: str) -> str:
         lambda match: f"{match['head']}{match['indent']}  runbook_url: {address(match['name'])}\n",
         rules,
     )
+
+
+def alerts() -> str:
+    """
+    Return the table of all alerts, each with its page.
+    """
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["spec"]["groups"]
+    rows = [
+        f"| [{rule['alert']}]({rule['alert']}.md) | {rule['labels']['severity']} |"
+        for group in groups
+        for rule in group["rules"]
+    ]
+    return "\n".join(["| alert | severity |", "|---|---|", *rows])

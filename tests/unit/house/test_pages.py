@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sources import shown
 from tests.unit.house.pages import PAGES, with_tables
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_tables_are_those_of_the_code(page: Path) -> None:
     """
     Every generated table is as `make docs` writes it.

@@ -87,8 +87,9 @@ def by_owner(needs: Iterable[KeptNeed]) -> dict[ProfileOwner, RememberedNeeds]:
             blobs.append(packed)
             if key.card in cards:
                 models.add(cards[key.card])
+    alike: dict[frozenset[CardNeed], frozenset[CardNeed]] = {}
     known = {
-        owner: RememberedNeeds(tuple(blobs), frozenset(models))
+        owner: RememberedNeeds(tuple(blobs), alike.setdefault(frozenset(models), frozenset(models)))
         for owner, (blobs, models) in found.items()
     }
     return {owner: known[owner] for owner in with_room(sorted(known, reverse=True), MOST_OWNERS)}
@@ -120,7 +121,9 @@ def terms_of(before: KeptProfile | None, ceiling_bytes: int | None) -> ProposalT
     return terms._replace(most_bytes=min(bounds, default=None))
 
 
-def needs_of(remembered: RememberedNeeds, terms: ProposalTerms, today: str) -> list[NeedSummary]:
+def needs_of(
+    whose: ProfileOwner, remembered: RememberedNeeds, terms: ProposalTerms, today: str
+) -> list[NeedSummary]:
     """
     Add up what is remembered of an owner's last days. Of its cards the most memory that any node
     says counts, and of their reserves whichever makes the larger target: so no single node brings
@@ -129,7 +132,7 @@ def needs_of(remembered: RememberedNeeds, terms: ProposalTerms, today: str) -> l
     since = first_day(today)
     nodes = []
     for packed in remembered.packed:
-        owner = unpacked(packed)
+        owner = unpacked(*whose, packed)
         days = tuple(day for day in owner.days if since <= day.day <= today)
         nodes.append(NodeNeed("", (owner._replace(days=days),)))
     cards = _cards(remembered.cards)
@@ -171,7 +174,7 @@ def _status(
     applied: Mapping[str, int] = {}
     if before is not None and before.profile.apply is Apply.AT_CREATE:
         applied = applied_amounts(before.profile.applied, summaries, terms.most_bytes)
-    since = {} if before is None else before.conditions
+    since = {} if before is None else {item.type: item[1:] for item in before.conditions}
     conditions = []
     for item in conditions_of(summaries):
         word = str(item.holds)

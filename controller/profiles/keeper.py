@@ -31,7 +31,6 @@ from controller.profiles.writes import GONE
 from gpufence import names
 from gpufence.annotations import read_namespace_options
 from gpufence.errors import GpufenceError
-from gpufence.need.profile import profile_name
 from gpufence.times import write_moment
 from kube import (
     ConflictError,
@@ -111,14 +110,17 @@ class ProfileKeeper:
         self._settings = settings
         self._needs: LiveStore[KeptNeed] = LiveStore()
         self._profiles: LiveStore[KeptProfile] = LiveStore()
-        ask = sources.ask_seconds
+        ask, shared = sources.ask_seconds, Shared()
         of_needs = Source(
             path=core("namespaces", namespace, "configmaps"),
-            keep=partial(keep_need, shared=Shared(), today=today),
+            keep=partial(keep_need, shared=shared, today=today),
             query={"labelSelector": f"app.kubernetes.io/name={names.NEED_LABEL}"},
             page_size=8,
         )
-        of_profiles = Source(path=group(names.PROFILE_GROUP, names.PROFILES), keep=keep_profile)
+        of_profiles = Source(
+            path=group(names.PROFILE_GROUP, names.PROFILES),
+            keep=partial(keep_profile, shared=shared),
+        )
         self._watches = (
             OptionalWatch(client, of_needs, self._needs, ask_seconds=ask),
             OptionalWatch(client, of_profiles, self._profiles, ask_seconds=ask),
@@ -130,6 +132,7 @@ class ProfileKeeper:
         self._damaged: dict[str, str] = {}
         self._next: ProfileOwner | None = None
         self._put_together: tuple[object, Mapping[ProfileOwner, RememberedNeeds]] = (None, {})
+        self._there: tuple[object, Mapping[ProfileOwner, KeptProfile]] = (None, {})
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
     @property
@@ -179,10 +182,13 @@ class ProfileKeeper:
     def _keep_up(self, remembered: Mapping[ProfileOwner, RememberedNeeds], day: str) -> None:
         profiles, words = self._profiles.items, self._sources.namespaces()
         ceilings = {name: _ceiling(each) for name, each in words.items()}
-        there = {_owner(each): each for each in profiles.values() if _is_the_one(each)}
+        if self._there[0] is not profiles:
+            self._there = profiles, {_owner(each): each for each in profiles.values()}
+        there = self._there[1]
         every = there.keys() | remembered.keys()
-        self._waits = {owner: wait for owner, wait in self._waits.items() if owner in every}
-        self._written = {owner: at for owner, at in self._written.items() if owner in every}
+        for known in (self._waits, self._written):
+            for owner in known.keys() - every:
+                del known[owner]
         writes, looks = self._settings.writes, self._settings.writes * LOOKS_PER_WRITE
         for owner in self._in_turn(every):
             needs, before = remembered.get(owner, _NOBODY), there.get(owner)
@@ -195,7 +201,7 @@ class ProfileKeeper:
                 return
             looks -= 1
             terms = terms_of(before, ceiling)
-            summaries = needs_of(needs, terms, day)
+            summaries = needs_of(owner, needs, terms, day)
             change = change_of(before, summaries, terms, write_moment(time.time()))
             writes -= self._carry_out(owner, before, change, seen)
 
@@ -279,13 +285,6 @@ def today() -> str:
 
 def _owner(kept: KeptProfile) -> ProfileOwner:
     return ProfileOwner(kept.profile.namespace, kept.profile.kind, kept.profile.owner)
-
-
-def _is_the_one(kept: KeptProfile) -> bool:
-    """
-    Return whether a profile has the name of its owner's: no other counts.
-    """
-    return kept.profile.name == profile_name(kept.profile.kind, kept.profile.owner)
 
 
 def _ceiling(words: NamespaceWords) -> int | None:

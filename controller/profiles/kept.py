@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from gpufence import names
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.need import (
+    NeedDay,
     NeedKey,
-    NodeNeed,
     OwnerNeed,
     bounded,
     need_configmap,
     read_need,
-    write_need,
 )
-from gpufence.need.profile import read_profile
+from gpufence.need.profile import profile_name, read_profile
 from gpufence.shape import as_object, as_text, as_texts, objects
 from gpufence.text import printable
 
@@ -38,9 +37,10 @@ MANAGED: Final = "app.kubernetes.io/managed-by"
 _DAY: Final = len("2026-11-19")
 _MOST_CHARACTERS: Final = 300
 _DIGEST: Final = 16
-_FAST: Final = 1
+_MOST_CONDITIONS: Final = 8
 _MINOR: Final = frozenset({"lastTransitionTime", "message", "reasons", "heldSeconds", "lastDay"})
 _NOTHING: Final[Mapping[NeedKey, bytes]] = MappingProxyType({})
+_NO_AMOUNTS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class KeptNeed(NamedTuple):
@@ -58,10 +58,21 @@ class KeptNeed(NamedTuple):
     owners: Mapping[NeedKey, bytes] = _NOTHING
 
 
+class ConditionTime(NamedTuple):
+    """
+    Since when a condition says what it says.
+    """
+
+    type: str
+    status: str
+    since: str
+
+
 class KeptProfile(NamedTuple):
     """
-    A profile without its figures. `whole` and `core` say what the status says, with the sentences
-    and without; `conditions` since when each holds or does not.
+    A profile without its figures, and without its name, which is its owner's. `whole` and `core`
+    say what the status says, with the sentences and without; `conditions` have the type of each,
+    whether it holds and since when.
     """
 
     profile: MemoryProfile
@@ -70,7 +81,7 @@ class KeptProfile(NamedTuple):
     made_by_us: bool
     whole: bytes
     core: bytes
-    conditions: Mapping[str, tuple[str, str]]
+    conditions: tuple[ConditionTime, ...]
 
 
 def keep_need(item: JsonObject, shared: Shared, today: Callable[[], str]) -> tuple[str, KeptNeed]:
@@ -101,31 +112,43 @@ def keep_need(item: JsonObject, shared: Shared, today: Callable[[], str]) -> tup
     )
 
 
-def unpacked(packed: bytes) -> OwnerNeed:
+def unpacked(namespace: str, kind: str, name: str, packed: bytes) -> OwnerNeed:
     """
     Return the days of one owner as a node remembers them.
     """
-    return read_need(zlib.decompress(packed).decode()).owners[0]
+    container, card, days = json.loads(zlib.decompress(packed))
+    key = NeedKey(namespace, kind, name, container, card)
+    return OwnerNeed(key, tuple(NeedDay(*day) for day in days))
 
 
-def keep_profile(item: JsonObject) -> tuple[str, KeptProfile | None]:
+def keep_profile(item: JsonObject, shared: Shared) -> tuple[str, KeptProfile | None]:
     """
-    Keep a profile, whatever its status says; one whose spec nobody can read is none.
+    Keep a profile, by UID, whatever its status says; one whose spec nobody can read is none, nor is
+    one that has not the name of its owner's.
     """
     metadata, status = _part(item, "metadata"), _part(item, "status")
-    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    uid = str(metadata.get("uid", ""))
     try:
         profile, conditions = _read(item, status)
     except InvalidError:
-        return name, None
-    return name, KeptProfile(
-        profile=profile._replace(containers=()),
-        uid=str(metadata.get("uid", "")),
+        return uid, None
+    if profile.name != profile_name(profile.kind, profile.owner):
+        return uid, None
+    return uid, KeptProfile(
+        profile=profile._replace(
+            namespace=shared.value(profile.namespace),
+            name="",
+            kind=shared.value(profile.kind),
+            terms=shared.value(profile.terms),
+            containers=(),
+            applied=profile.applied or _NO_AMOUNTS,
+        ),
+        uid=uid,
         version=str(metadata.get("resourceVersion", "")),
         made_by_us=_part(metadata, "labels").get(MANAGED) == names.CONTROLLER,
         whole=whole_digest(status),
         core=core_digest(status),
-        conditions=conditions,
+        conditions=tuple(shared.value(each) for each in conditions),
     )
 
 
@@ -143,23 +166,22 @@ def core_digest(status: JsonObject) -> bytes:
     return _digest(_without(status, _MINOR))
 
 
-def _read(
-    item: JsonObject, status: JsonObject
-) -> tuple[MemoryProfile, Mapping[str, tuple[str, str]]]:
+def _read(item: JsonObject, status: JsonObject) -> tuple[MemoryProfile, list[ConditionTime]]:
     try:
         profile = read_profile(item)
         listed = objects(status.get("conditions"), "status.conditions")
-        conditions = {
-            str(each.get("type")): (str(each.get("status")), str(each.get("lastTransitionTime")))
-            for each in listed
-        }
+        conditions = [
+            ConditionTime(*(str(each.get(key)) for key in ("type", "status", "lastTransitionTime")))
+            for each in listed[:_MOST_CONDITIONS]
+        ]
     except InvalidError:
-        return read_profile({**item, "status": {}}), {}
+        return read_profile({**item, "status": {}}), []
     return profile, conditions
 
 
 def _packed(owner: OwnerNeed) -> bytes:
-    return zlib.compress(write_need(NodeNeed("", (owner,))).encode(), _FAST)
+    said = json.dumps((owner.key.container, owner.key.card, owner.days), separators=(",", ":"))
+    return zlib.compress(said.encode())
 
 
 def _without(value: Any, keys: frozenset[str]) -> Any:  # noqa: ANN401 - JSON as it came

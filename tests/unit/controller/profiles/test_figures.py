@@ -51,7 +51,7 @@ def there(status: Any, **spec: Any) -> KeptProfile:
         "spec": {"targetRef": {"kind": "Deployment", "name": "classifier"}, **spec},
         "status": status or {},
     }
-    _, found = keep_profile(item)
+    _, found = keep_profile(item, Shared())
     assert found is not None
     return found
 
@@ -109,9 +109,9 @@ def test_days_that_are_too_old_are_left_out() -> None:
     """
     needs = by_owner(remembered(node_need(owner_need())))[OWNER]
 
-    assert [9] == [item.days for item in needs_of(needs, NO_TERMS, TODAY)]
-    assert [2] == [item.days for item in needs_of(needs, NO_TERMS, "2026-11-21")]
-    assert [] == needs_of(needs, NO_TERMS, "2026-12-21")
+    assert [9] == [item.days for item in needs_of(OWNER, needs, NO_TERMS, TODAY)]
+    assert [2] == [item.days for item in needs_of(OWNER, needs, NO_TERMS, "2026-11-21")]
+    assert [] == needs_of(OWNER, needs, NO_TERMS, "2026-12-21")
 
 
 @given(
@@ -139,7 +139,7 @@ def test_no_single_node_brings_a_target_down(
     liar = node_need(owner_need(days, **lie), node="liar")
     lied = liar._replace(cards=(CardNeed(T4.model, memory, reserve),))
     alone, both = (
-        needs_of(by_owner(remembered(*nodes))[OWNER], NO_TERMS, TODAY)[0]
+        needs_of(OWNER, by_owner(remembered(*nodes))[OWNER], NO_TERMS, TODAY)[0]
         for nodes in ([honest], [honest, lied])
     )
 
@@ -248,4 +248,4 @@ def test_nobody_remembers_is_an_empty_need() -> None:
     """
     Adding up nothing gives nothing.
     """
-    assert [] == needs_of(RememberedNeeds(), NO_TERMS, TODAY)
+    assert [] == needs_of(OWNER, RememberedNeeds(), NO_TERMS, TODAY)

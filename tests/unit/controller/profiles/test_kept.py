@@ -57,7 +57,7 @@ def test_a_need_is_kept_packed() -> None:
     """
     need = kept(write_need(node_need(owner_need())))
 
-    assert owner_need() == unpacked(need.owners[NEED_KEY])
+    assert owner_need() == unpacked(*NEED_KEY[:3], need.owners[NEED_KEY])
     assert ("2026-11-09", (T4,), "") == (need.newest, need.cards, need.trouble)
 
 
@@ -101,16 +101,16 @@ def test_a_profile_is_kept_without_its_figures() -> None:
     What people say, what is applied, and since when conditions hold.
     """
     status = write_status([need_summary()], 2, {"server": 6 * GIB}) | {"conditions": [CONDITION]}
-    name, found = keep_profile(profile(status, apply="AtCreate"))
+    uid, found = keep_profile(profile(status, apply="AtCreate"), Shared())
 
     assert found is not None
-    assert ("vision/deployment-classifier", True) == (name, found.made_by_us)
+    assert ("u", True, "") == (uid, found.made_by_us, found.profile.name)
     assert (Apply.AT_CREATE, {"server": 6 * GIB}, ()) == (
         found.profile.apply,
         found.profile.applied,
         found.profile.containers,
     )
-    assert {"Ready": ("True", "2026-11-19T05:00:00Z")} == found.conditions
+    assert (("Ready", "True", "2026-11-19T05:00:00Z"),) == found.conditions
 
 
 @pytest.mark.parametrize(
@@ -121,20 +121,27 @@ def test_a_forged_status_is_written_over(status: dict[str, Any]) -> None:
     """
     What somebody wrote there says nothing, and is another than any of ours.
     """
-    _, found = keep_profile(profile(status))
+    _, found = keep_profile(profile(status), Shared())
 
     assert found is not None
-    assert ({}, {}) == (found.profile.applied, found.conditions)
+    assert ({}, ()) == (found.profile.applied, found.conditions)
 
 
 def test_a_spec_that_nobody_can_read_is_none() -> None:
     """
     The schema lets none through; where it is missing, nothing is made of it.
     """
-    assert (
-        "vision/deployment-classifier",
-        None,
-    ) == keep_profile(profile({}, apply="Sometimes"))
+    assert ("u", None) == keep_profile(profile({}, apply="Sometimes"), Shared())
+
+
+def test_a_profile_with_another_name_than_its_owners_is_none() -> None:
+    """
+    There is one for each owner, which its name tells.
+    """
+    item = profile({})
+    item["metadata"]["name"] = "mine"
+
+    assert ("u", None) == keep_profile(item, Shared())
 
 
 def test_times_are_no_news_and_sentences_are_small_news() -> None:
@@ -159,4 +166,4 @@ def test_an_object_without_anything_is_kept_too() -> None:
     Nothing that stands in the system's namespace ends a watch.
     """
     assert "" == keep_need({}, Shared(), lambda: "2026-11-09")[0]
-    assert ("/", None) == keep_profile({"metadata": 7})
+    assert ("", None) == keep_profile({"metadata": 7}, Shared())

@@ -29,6 +29,7 @@ from simulator.progress import Progress
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
 KEDA = "keda"
+_EVERY = "all"
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.
 _UNWANTED = ("GOARCH", "GOEXPERIMENT", "GOOS", "GOROOT", "GOTOOLDIR")
@@ -145,6 +146,8 @@ def compile_component(
     target = folder / component.name
     partial = folder / f".{component.name}.partial"
     options = ["-ldflags", module.linker_flags, "-o", str(partial)]
+    if module.module_file is not None:
+        options.append(f"-modfile={module.module_file}")
     command = [str(go), "build", *options, component.package]
     variables = {name: value for name, value in environment.items() if name not in _UNWANTED}
     with tempfile.TemporaryFile("w+", errors="replace") as output:
@@ -185,6 +188,14 @@ def parser() -> argparse.ArgumentParser:
         help=f"{', '.join(one.name for one in COMPONENTS)}, or {KEDA} for KEDA's own; if none is"
         " named, all of Kubernetes but kubelet",
     )
+    command.add_argument(
+        "--kubernetes",
+        metavar="MINOR",
+        action="append",
+        default=[],
+        help="build instead the API server of an older Kubernetes, 1.30 or later, and print its"
+        f" folder, for KUBEBUILDER_ASSETS; {_EVERY} for each of them, which takes about an hour",
+    )
     return command
 
 
@@ -195,6 +206,13 @@ def _keda(assets: Assets, progress: Progress) -> list[Path]:
     return [made.operator, made.adapter, made.resources]
 
 
+def _older(assets: Assets, minors: Sequence[str], progress: Progress) -> list[Path]:
+    from simulator.controlplane import older  # noqa: PLC0415 (it is built on this module)
+
+    wanted = list(older.read_releases()) if _EVERY in minors else minors
+    return [older.ensure(assets, minor, progress) for minor in wanted]
+
+
 def _known(name: str) -> str:
     try:
         return KEDA if name == KEDA else component(name).name
@@ -203,12 +221,14 @@ def _known(name: str) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    names = parser().parse_args(argv).components or USUAL
+    arguments = parser().parse_args(argv)
+    names = arguments.components or ([] if arguments.kubernetes else USUAL)
     try:
         assets, progress = Assets.from_environment(os.environ), Progress(sys.stderr)
         paths = list(assets.ensure([one for one in names if one != KEDA], progress).values())
         if KEDA in names:
             paths += _keda(assets, progress)
+        paths += _older(assets, arguments.kubernetes, progress)
     except ControlPlaneError as error:
         print(f"python -m simulator build: {error}", file=sys.stderr)
         return 1

@@ -61,6 +61,7 @@ class GoModule:
 
     folder: Path
     linker_flags: str
+    module_file: Path | None = None  # where it is not the folder's own go.mod
 
 
 @dataclass(frozen=True)
@@ -71,20 +72,8 @@ class Recipe:
     digest: str
 
     @property
-    def linker_flags(self) -> str:
-        """
-        Name the Kubernetes version in the programs; without these they call themselves v0.0.0.
-        """
-        major, minor, _ = self.kubernetes.removeprefix("v").split(".")
-        version = "k8s.io/component-base/version"
-        return (
-            f"-s -w -X {version}.gitVersion={self.kubernetes}"
-            f" -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
-        )
-
-    @property
     def module(self) -> GoModule:
-        return GoModule(self.sources, self.linker_flags)
+        return GoModule(self.sources, linker_flags(self.kubernetes))
 
     def cache_folder(self, cache: Path) -> Path:
         return cache / f"kubernetes-{self.kubernetes}-{platform_name()}" / self.digest
@@ -101,6 +90,18 @@ def read_recipe(sources: Path = SOURCES) -> Recipe:
         kubernetes=_found(r"^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+)\b", text, sources),
         go=parse_version(_found(r"^go (\d\S*)$", text, sources)),
         digest=content.hexdigest()[:12],
+    )
+
+
+def linker_flags(kubernetes: str) -> str:
+    """
+    Name the Kubernetes version in the programs; without these they call themselves v0.0.0.
+    """
+    major, minor, _ = kubernetes.removeprefix("v").split(".")
+    version = "k8s.io/component-base/version"
+    return (
+        f"-s -w -X {version}.gitVersion={kubernetes}"
+        f" -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
     )
 
 

@@ -9,16 +9,13 @@ itself is pinned here, in `go/keda.sum`.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator.controlplane.build import compile_component
-from simulator.controlplane.errors import BuildError
 from simulator.controlplane.folders import exclusive
+from simulator.controlplane.modules import ModulePin, fetched, read_pin_line
 from simulator.controlplane.recipe import (
     BUILD_ENVIRONMENT,
     SOURCES,
@@ -28,6 +25,8 @@ from simulator.controlplane.recipe import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from simulator.controlplane.build import Assets
     from simulator.progress import Progress
 
@@ -35,21 +34,6 @@ PIN = SOURCES / "keda.sum"
 OPERATOR = Component("keda-operator", "./cmd/operator")
 ADAPTER = Component("keda-adapter", "./cmd/adapter")
 _RESOURCES = "crds"
-
-
-@dataclass(frozen=True, slots=True)
-class KedaPin:
-    """
-    A module, its version, and the checksum that Go has to find.
-    """
-
-    module: str
-    version: str
-    sum: str
-
-    @property
-    def linker_flags(self) -> str:
-        return f"-s -w -X {self.module}/version.Version={self.version.removeprefix('v')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +47,12 @@ class KedaPrograms:
     resources: Path
 
 
-def read_pin(path: Path = PIN) -> KedaPin:
-    """
-    Read the one line, which is one of a `go.sum`.
-    """
-    words = path.read_text(encoding="utf-8").split()
-    if len(words) != len(("module", "version", "sum")):
-        raise BuildError(f"{path} has to be one line: a module, its version and its checksum")
-    return KedaPin(*words)
+def read_pin(path: Path = PIN) -> ModulePin:
+    return read_pin_line(path.read_text(encoding="utf-8").strip(), path)
 
 
-def folder_of(pin: KedaPin, cache: Path) -> Path:
-    content = f"{pin}{sorted(BUILD_ENVIRONMENT.items())}".encode()
+def folder_of(pin: ModulePin, cache: Path) -> Path:
+    content = f"{pin.sum}{sorted(BUILD_ENVIRONMENT.items())}".encode()
     digest = hashlib.sha256(content).hexdigest()[:12]
     return cache / f"keda-{pin.version}-{platform_name()}" / digest
 
@@ -99,46 +77,19 @@ def _is_whole(made: KedaPrograms) -> bool:
     return made.operator.is_file() and made.adapter.is_file() and made.resources.is_dir()
 
 
-def _build(assets: Assets, pin: KedaPin, made: KedaPrograms, progress: Progress) -> None:
+def _build(assets: Assets, pin: ModulePin, made: KedaPrograms, progress: Progress) -> None:
     go = assets.go(progress)
     with progress.step(f"fetching {pin.module} {pin.version}"):
-        sources = _fetched(go, pin, assets)
+        sources = fetched(go, pin, assets.environment, PIN)
     shutil.rmtree(made.resources, ignore_errors=True)
     partial = made.resources.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(sources / "config" / "crd" / "bases", partial)
     for path in (partial, *partial.iterdir()):
         path.chmod(path.stat().st_mode | 0o200)  # Go's own copy is read-only
-    module = GoModule(sources, pin.linker_flags)
+    module = GoModule(sources, f"-s -w -X {pin.module}/version.Version={pin.version[1:]}")
     progress.say(f"building KEDA {pin.version} into {made.operator.parent}, once: ten minutes")
     for number, one in enumerate((OPERATOR, ADAPTER), start=1):
         with progress.step(f"building {one.name} ({number}/2)"):
             compile_component(go, module, one, made.operator.parent, assets.environment)
     partial.rename(made.resources)
-
-
-def _fetched(go: Path, pin: KedaPin, assets: Assets) -> Path:
-    """
-    Have Go fetch the module into its own cache, and compare what it got with the pin.
-    """
-    done = subprocess.run(
-        [str(go), "mod", "download", "-json", f"{pin.module}@{pin.version}"],
-        cwd=SOURCES,
-        env={**assets.environment, **BUILD_ENVIRONMENT},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        answer = {}
-    if done.returncode or "Dir" not in answer:
-        why = answer.get("Error") or done.stderr.strip()[-1000:]
-        raise BuildError(f"Go could not fetch {pin.module} {pin.version}: {why}")
-    if answer.get("Sum") != pin.sum:
-        raise BuildError(
-            f"{pin.module} {pin.version} has the checksum {answer.get('Sum')}, not {pin.sum} as in"
-            f" {PIN.name}; somebody changed one of the two"
-        )
-    return Path(answer["Dir"])

@@ -111,7 +111,7 @@ def test_programs_are_told_their_version() -> None:
     """
     The linker writes the Kubernetes version into the programs.
     """
-    flags = recipes.read_recipe().linker_flags
+    flags = recipes.read_recipe().module.linker_flags
 
     assert "version.gitVersion=v1.37.1 " in flags
     assert flags.endswith("version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37")

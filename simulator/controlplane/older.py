@@ -1,10 +1,11 @@
 """
 API servers of older Kubernetes: `python -m simulator build --kubernetes 1.30`.
 
-Only kube-apiserver is built of each: etcd, kubectl and the others of the newest serve all of them.
-It is built inside Kubernetes' own module, whose `go.sum` pins what it is made of but for the
-staging folder, which is not published with it. `go/versions.sum` pins Kubernetes itself and the
-release of each staging module that an API server needs; the others are left out.
+Built of each are kube-apiserver and its scheduler, which must not be younger; etcd, kubectl and
+kube-controller-manager of the newest serve all of them. They are built inside Kubernetes' own
+module, whose `go.sum` pins what they are made of but for the staging folder, which is not published
+with it. `go/versions.sum` pins Kubernetes itself and the releases of the staging modules; what is
+not in it is left out. `pins.py` writes it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 
 PINS: Final = SOURCES / "versions.sum"
 _KUBERNETES: Final = "k8s.io/kubernetes"
-_API_SERVER: Final = Component("kube-apiserver", "./cmd/kube-apiserver")
+_PROGRAMS: Final = tuple(
+    Component(name, f"./cmd/{name}") for name in ("kube-apiserver", "kube-scheduler")
+)
 _STAGING: Final = re.compile(r"^\s*(k8s\.io/[a-z-]+) (?:v0\.0\.0$|=> \./staging/)")
 
 
@@ -92,27 +95,33 @@ def read_releases(path: Path = PINS) -> dict[str, Release]:
 
 def ensure(assets: Assets, minor: str, progress: Progress) -> Path:
     """
-    Return the folder with the API server of that minor, building it first if it is missing.
+    Return the folder with the programs of that minor, building first what is missing.
     """
     releases = read_releases()
     if minor not in releases:
         raise BuildError(f"no Kubernetes {minor}; there are {', '.join(releases)}")
     release = releases[minor]
     folder = release.folder(assets.cache)
-    if not (folder / _API_SERVER.name).is_file():
+    if _missing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with exclusive(folder / ".lock", progress):
-            if not (folder / _API_SERVER.name).is_file():
-                _build(assets, release, folder, progress)
+            if missing := _missing(folder):
+                _build(assets, release, folder, missing, progress)
     return folder
 
 
-def _build(assets: Assets, release: Release, folder: Path, progress: Progress) -> None:
+def _missing(folder: Path) -> list[Component]:
+    return [one for one in _PROGRAMS if not (folder / one.name).is_file()]
+
+
+def _build(
+    assets: Assets, release: Release, folder: Path, missing: list[Component], progress: Progress
+) -> None:
     go = assets.go(progress)
     version = release.pin.version
     with progress.step(f"fetching Kubernetes {version}"):
         sources = fetched(go, release.pin, assets.environment, PINS)
-    progress.say(f"building the API server of Kubernetes {version} into {folder}, once")
+    progress.say(f"building programs of Kubernetes {version} with {go} into {folder}, once")
     with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as temporary:
         module_file = Path(temporary) / "go.mod"
         module_file.write_text(release.go_mod((sources / "go.mod").read_text()))
@@ -121,5 +130,6 @@ def _build(assets: Assets, release: Release, folder: Path, progress: Progress) -
         # Little of one version can be used for another: what Go keeps of it, 2 GiB, goes as well.
         environment = {**assets.environment, "GOCACHE": str(Path(temporary) / "cache")}
         module = GoModule(sources, linker_flags(version), module_file)
-        with progress.step(f"building kube-apiserver {version}"):
-            compile_component(go, module, _API_SERVER, folder, environment)
+        for number, one in enumerate(missing, start=1):
+            with progress.step(f"building {one.name} {version} ({number}/{len(missing)})"):
+                compile_component(go, module, one, folder, environment)

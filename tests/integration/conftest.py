@@ -20,9 +20,14 @@ from simulator.controlplane.programs import (
     SCHEDULER,
 )
 from simulator.progress import Progress
+from tests.support.kubernetes import expect_what_is_missing
 
 PLAIN = (ETCD, API_SERVER, KUBECTL)
 FULL = (*PLAIN, CONTROLLER_MANAGER, SCHEDULER)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    expect_what_is_missing(items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -65,6 +65,18 @@ def pod_spec(workload: dict[str, Any]) -> dict[str, Any]:
     return dict(spec["template"]["spec"])
 
 
+def plain_rights(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """
+    Return an agent's objects with the rights and policies of Kubernetes before 1.36.
+    """
+    folder = COMPONENTS / "kubernetes-1.30"
+    (change,) = yaml.safe_load((folder / "rules.yaml").read_text(encoding="utf-8"))
+    for item in items:
+        if item["kind"] == "ClusterRole":
+            item["rules"] = change["value"]
+    return [*items, *objects(folder)]
+
+
 def moved(item: dict[str, Any], namespace: str) -> dict[str, Any]:
     """
     Put an object into another namespace, as kustomize does.

@@ -18,7 +18,8 @@ from gpufence import names
 from kube import ClientSettings, JsonObject, KubeError, NotFoundError, PatchType, connect, core
 from simulator.controlplane import ControlPlane
 from tests.support import objects
-from tests.support.manifests import BASE, moved
+from tests.support.kubernetes import IMPERSONATION, running_minor
+from tests.support.manifests import BASE, moved, plain_rights
 from tests.support.manifests import objects as manifests
 
 PATIENCE_SECONDS = 60.0
@@ -126,6 +127,17 @@ class PlaneSite(Site):
         """
         items = manifests(BASE / component)
         return [moved(item, self.system) for item in items if item["kind"] in kinds]
+
+    def shipped_agent(self, *, plain: bool = False) -> list[JsonObject]:
+        """
+        Return the agent's rights, where Kubernetes is too old for others those of its own account.
+        """
+        items = self.shipped("agent")
+        if not plain and running_minor() >= IMPERSONATION:
+            return items
+        text = json.dumps(plain_rights(items)).replace(names.SYSTEM_NAMESPACE, self.system)
+        found: list[JsonObject] = json.loads(text)
+        return found
 
     def kubeconfig_of(self, account: str, token: str | None = None) -> Path:
         """

@@ -11,6 +11,9 @@ import pytest
 from kube import Client, ClientSettings, ForbiddenError, Reflector, Source, connect, core, group
 from simulator.controlplane import ControlPlane
 from tests.integration.kube.builders import client_of, name_of, pod
+from tests.support.kubernetes import AS_ITS_NODE
+
+pytestmark = pytest.mark.since(*AS_ITS_NODE, skip=True)
 
 RULES = [
     {
@@ -70,6 +73,7 @@ def agent(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterat
         admin.delete(core("nodes", node))
 
 
+@pytest.mark.since(*AS_ITS_NODE)
 def test_as_its_node_the_agent_sees_the_pods_of_its_node(agent: Agent) -> None:
     """
     The one header is enough to list the own node's pods.

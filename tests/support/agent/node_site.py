@@ -47,7 +47,7 @@ class NodeSite(PlaneSite):
         self.fenced: list[str] = []
 
     def install(self) -> None:
-        self.apply(*self.shipped("agent"))
+        self.apply(*self.shipped_agent())
         self.set_policy("evict")
         self.admin.post(
             core("namespaces", self.system, "pods"), agent_pod(self._agent, self.node.name)

@@ -39,6 +39,7 @@ replace (
 \tk8s.io/api => k8s.io/api v0.30.14
 )
 """
+PROGRAMS = ("kube-apiserver", "kube-scheduler")
 
 
 def release(checksum: str = "h1:a=") -> Release:
@@ -91,7 +92,8 @@ def test_what_is_there_is_not_built(tmp_path: Path) -> None:
     assets = assets_with(tmp_path)
     folder = read_releases()["1.30"].folder(assets.cache)
     folder.mkdir(parents=True)
-    (folder / "kube-apiserver").touch()
+    for name in PROGRAMS:
+        (folder / name).touch()
 
     assert folder == ensure(assets, "1.30", Progress())
 
@@ -141,7 +143,7 @@ def test_the_modules_own_sums_and_ours_are_what_is_built_from(tmp_path: Path) ->
     folder = ensure(assets_with(tmp_path, f"{tmp_path}:/usr/bin:/bin"), "1.30", Progress())
     built = (folder / "kube-apiserver").read_text()
 
-    assert {".lock", "kube-apiserver"} == {path.name for path in folder.iterdir()}
+    assert {".lock", *PROGRAMS} == {path.name for path in folder.iterdir()}
     assert built.startswith("module k8s.io/kubernetes\n")
     assert "theirs\nk8s.io/api v0.30.14 h1:" in built
     assert built.endswith("cache of its own: .build-\n")
@@ -157,7 +159,8 @@ def test_command_prints_the_folders(
     folders = [one.folder(tmp_path / "gpufence") for one in read_releases().values()]
     for folder in folders:
         folder.mkdir(parents=True)
-        (folder / "kube-apiserver").touch()
+        for name in PROGRAMS:
+            (folder / name).touch()
     status = main(["--kubernetes", "all"])
 
     assert (0, [str(folder) for folder in folders]) == (status, capsys.readouterr().out.split())

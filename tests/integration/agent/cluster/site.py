@@ -44,15 +44,11 @@ class ClusterSite(PlaneSite):
         self.folder = folder
         self.node = f"node-{uuid4().hex[:8]}"
 
-    def install(self, rules: list[dict[str, Any]] | None = None) -> None:
+    def install(self, *, plain: bool = False) -> None:
         """
-        Apply the rights as they lie in the tree, but in another namespace, or with other rules.
+        Apply the rights as they lie in the tree, but in another namespace.
         """
-        items = self.shipped("agent")
-        for item in items:
-            if item["kind"] == "ClusterRole" and rules is not None:
-                item["rules"] = rules
-        self.apply(*items)
+        self.apply(*self.shipped_agent(plain=plain))
         self.set_policy("evict")
         self.add_node(self.node)
 

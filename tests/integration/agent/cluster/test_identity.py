@@ -13,6 +13,9 @@ from agent.model.state import Identity
 from gpufence import names
 from kube import Client, ForbiddenError, PatchType, core
 from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
+from tests.support.kubernetes import AS_ITS_NODE
+
+pytestmark = pytest.mark.since(*AS_ITS_NODE, skip=True)
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,7 @@ def as_node(site: ClusterSite, account: Client) -> Client:
     return account.impersonating(f"system:node:{site.node}")
 
 
+@pytest.mark.since(*AS_ITS_NODE)
 def test_the_node_is_impersonated(cluster: AgentCluster) -> None:
     """
     Where the API server lets an agent act as its node, it does.

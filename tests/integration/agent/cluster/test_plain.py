@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
-import yaml
 
 from agent.cluster import Impersonation
 from agent.events import EventCreate, Notice
@@ -16,7 +15,7 @@ from agent.model.state import Identity
 from gpufence import names
 from kube import Client, ForbiddenError, PatchType, core, group
 from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
-from tests.support.manifests import COMPONENTS
+from tests.support.manifests import COMPONENTS, objects
 from tests.support.observing import eventually
 
 COMPONENT = COMPONENTS / "kubernetes-1.30"
@@ -42,13 +41,9 @@ def site(bare: ClusterSite) -> Iterator[ClusterSite]:
     """
     The site with the component's rights and policies.
     """
-    (change,) = yaml.safe_load((COMPONENT / "rules.yaml").read_text(encoding="utf-8"))
-    bare.install(change["value"])
-    text = (COMPONENT / "policies.yaml").read_text(encoding="utf-8")
-    policies = list(yaml.safe_load_all(text.replace(names.SYSTEM_NAMESPACE, bare.system)))
-    bare.apply(*policies)
+    bare.install(plain=True)
     yield bare
-    for item in policies:
+    for item in objects(COMPONENT):
         bare.admin.delete(group(ADMISSION, KINDS[item["kind"]], item["metadata"]["name"]))
 
 

@@ -21,7 +21,8 @@ from simulator.controlplane.programs import API_SERVER
 SINCE: Final = "since"
 IMPERSONATION: Final = 36  # constrained impersonation: before it agents act by their own account
 AS_ITS_NODE: Final = (IMPERSONATION, "agents act as the node they run on, and as no other")
-BY_CLAIMS: Final = (34, "cards are asked for by resource claims (resource.k8s.io/v1)")
+BY_CLAIMS: Final = (34, "nodes publish cards for resource claims (`resource.k8s.io/v1`)")
+BY_MEMORY: Final = (36, "the scheduler counts the memory of a card that claims share")
 
 
 def minor_of(version: str) -> int:

@@ -15,9 +15,12 @@ from kube import core, group
 from simulator.node import SimulatedNode
 from tests.support import claims
 from tests.support.agent.node_site import Fenced, NodeSite, events, is_gone, wait_until_gone
+from tests.support.kubernetes import BY_CLAIMS, BY_MEMORY
 from tests.support.node_ground import pod, workload
 from tests.support.observing import wait_until
 from tests.support.webhook_site import annotations_of
+
+pytestmark = pytest.mark.since(*BY_MEMORY, skip=True)
 
 TEMPLATE = "part"
 CONSUMED = 3 * GIB  # 3000Mi, rounded up by the driver's steps of 256Mi
@@ -51,6 +54,7 @@ def plan_limit(item: Json | None) -> int | None:
     return None if item is None else read_plan(annotations_of(item)[names.PLAN]).limit_bytes
 
 
+@pytest.mark.since(*BY_MEMORY)
 def test_who_takes_more_than_its_claim_goes_and_the_claim_is_free_again(
     site: NodeSite, full_namespace: str
 ) -> None:
@@ -147,6 +151,7 @@ def test_a_claim_made_again_by_its_name_counts_as_it_is_now(
     assert (4 * GIB, 2 * GIB) == (plan_limit(first), plan_limit(ground.get("second")))
 
 
+@pytest.mark.since(*BY_CLAIMS)
 @pytest.mark.usefixtures("webhook")
 def test_the_nodes_slice_says_what_nvml_says(site: NodeSite, node: SimulatedNode) -> None:
     """

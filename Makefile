@@ -12,7 +12,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda images frameworks frameworks-clean soak bench lock docs manifests dashboards clean
+.PHONY: help setup check test demo e2e keda versions images frameworks frameworks-clean soak bench lock docs manifests dashboards clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -61,6 +61,10 @@ keda: $(READY) ## real KEDA and RabbitMQ scale simulated workers by seconds of b
 	@$(BIN)/python -m simulator build keda
 	@$(BIN)/pytest -m keda --timeout 1800 -p no:randomly tests/keda; code=$$?; \
 	  $(BIN)/python -m tests.keda.report; exit $$code
+
+versions: $(READY) ## the tests that the API server decides, on each Kubernetes from 1.30 (hours once, then 30 minutes; ONLY=1.34)
+	@$(BIN)/python -m simulator build
+	@$(BIN)/python -m tests.versions $(foreach minor,$(ONLY),--only $(minor))
 
 images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))

@@ -18,7 +18,7 @@ READY_SECONDS = 60.0
 _SIGNS = {
     programs.API_SERVER: ("/readyz", "/api/v1/namespaces/default"),
     programs.CONTROLLER_MANAGER: ("/api/v1/namespaces/default/serviceaccounts/default",),
-    programs.SCHEDULER: ("/readyz",),
+    programs.SCHEDULER: ("/healthz",),  # that of Kubernetes 1.30 has no /readyz
 }
 
 

@@ -61,7 +61,7 @@ def play(minor: str, folder: Path | None) -> bool:
         environment["KUBEBUILDER_ASSETS"] = str(folder)
     with tempfile.TemporaryDirectory(prefix="gpufence-versions-") as temporary:
         report = Path(temporary) / "junit.xml"
-        options = ("-q", "-rfE", "-n", _WORKERS, "--dist", "loadfile", f"--junit-xml={report}")
+        options = ("-q", "-rfE", "--durations=30", "-n", _WORKERS, "--dist", "loadfile", f"--junit-xml={report}")
         begin = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *options, "-p", "no:randomly", *PATHS],

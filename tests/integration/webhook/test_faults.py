@@ -9,6 +9,7 @@ import pytest
 from tests.integration.webhook.front import FAULTS, Front
 from tests.integration.webhook.passing import assert_made_and_bound
 from tests.support.authority import Authority
+from tests.support.kubernetes import DAMAGED
 from tests.support.webhook_site import WebhookSite
 
 
@@ -36,7 +37,13 @@ def honest(front: Front, authority: Authority) -> Iterator[Front]:
     front.present(authority.leaf())
 
 
-@pytest.mark.parametrize("fault", sorted(FAULTS.keys() - {"none"}))
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, marks=[pytest.mark.since(*DAMAGED)] if fault == "junk patch" else [])
+        for fault in sorted(FAULTS.keys() - {"none"})
+    ],
+)
 def test_a_misbehaving_webhook_stops_nobody(site: WebhookSite, honest: Front, fault: str) -> None:
     """
     Hanging, slow, failing or talking nonsense: the pod is created within the timeout.

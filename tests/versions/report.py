@@ -98,21 +98,26 @@ def abilities() -> str:
     """
     Return what each minor can do of what not all of them can.
     """
-    return _compared("what works", "abilities")
+    return _compared("what works", "abilities", "**no**")
 
 
 def token() -> str:
     """
     Return what the holder of one agent's token can do on each minor.
     """
-    return _compared("the holder of a stolen agent's token can", "token")
+    return _compared("the holder of a stolen agent's token can", "token", "no")
 
 
-def _compared(head: str, key: str) -> str:
+def _compared(head: str, key: str, no: str) -> str:
+    """
+    Return a column for each row of minors that are alike.
+    """
+    words = {True: "yes", False: no}
     results = load()
     names = list(dict.fromkeys(name for one in results.values() for name in one[key]))
     cells = {
-        minor: tuple(_word(one[key].get(name)) for name in names) for minor, one in results.items()
+        minor: tuple(words.get(one[key].get(name), "") for name in names)
+        for minor, one in results.items()
     }
     groups = [list(minors) for _, minors in groupby(cells, key=lambda minor: cells[minor])]
     heads = [head, *(_span(minors) for minors in groups)]
@@ -123,10 +128,6 @@ def _compared(head: str, key: str) -> str:
             for place, name in enumerate(names)
         ),
     )
-
-
-def _word(can: bool | None) -> str:  # noqa: FBT001 (a cell of results.json)
-    return {True: "yes", False: "**no**", None: ""}[can]
 
 
 def _span(minors: list[str]) -> str:

@@ -219,7 +219,7 @@ class ReleaseMemory:
     released: Mapping[OwnerKey, float] = field(default_factory=dict)  # when, for the rate
     refused: Mapping[OwnerKey, Objection] = field(default_factory=dict)
     suspended_until: float = 0.0
-    last_said: Mapping[str, bool] = field(default_factory=dict)  # by pod UID: was it idle
+    idle: frozenset[str] = frozenset()  # UIDs of pods that were so when it was last known
     turned_idle: Mapping[str, float] = field(default_factory=dict)  # by pod UID: when
     free_since: Mapping[OwnerKey, float] = field(default_factory=dict)  # for when-free
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from controller.cluster.pods import KeptPod
     from kube.replies import JsonObject
 
 MOST_REQUIREMENTS: Final = 64
@@ -52,12 +51,13 @@ def keep_budget(budget: JsonObject) -> tuple[str, KeptBudget]:
     )
 
 
-def least_allowed(budgets: Iterable[KeptBudget], pods: Iterable[KeptPod]) -> int | None:
+def least_allowed(
+    budgets: Iterable[KeptBudget], labels: Collection[Mapping[str, str] | None]
+) -> int | None:
     """
-    Return how many of these pods may go at once by the budgets of their namespace; None where no
-    budget covers any of them. A pod of whose labels nothing is known counts as covered by each.
+    Return how many pods with these labels may go at once by the budgets of their namespace; None
+    where no budget covers any of them. A pod whose labels nobody knows is covered by each.
     """
-    labels = [pod.labels for pod in pods]
     return min(
         (
             budget.allowed

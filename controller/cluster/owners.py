@@ -52,7 +52,7 @@ class Assembler:
     def __init__(self, rules: ReleaseRules, exempt_namespaces: frozenset[str]) -> None:
         self._rules = rules
         self._exempt = exempt_namespaces
-        self._owned: dict[str, tuple[KeptPod, KeptPod]] = {}
+        self._owned: dict[str, tuple[KeptPod, PodState]] = {}
         self._said: dict[str, _Said] = {}
 
     def assemble(self, seen: SeenCluster) -> ClusterState:
@@ -61,7 +61,7 @@ class Assembler:
         """
         tree = OwnerTree(seen)
         tops: dict[OwnerKey, TopOwner] = {top.key: top for top in tree.standing()}
-        pods_of: dict[OwnerKey, list[KeptPod]] = defaultdict(list)
+        pods_of: dict[OwnerKey, list[PodState]] = defaultdict(list)
         shown: list[PodState] = []
         owned = {}
         for uid, kept in seen.pods.items():
@@ -73,10 +73,10 @@ class Assembler:
             if state.namespace in seen.namespaces:
                 top = tree.top(kept)
                 owned[uid] = found = self._with_owner(uid, kept, top)
-                state = found[1].state
+                state = found[1]
                 if top.why_not or top.key not in tops:
                     tops[top.key] = top
-                pods_of[top.key].append(found[1])
+                pods_of[top.key].append(state)
             shown.append(state)
         self._owned = owned
         self._said = {uid: said for uid, said in self._said.items() if uid in seen.owners}
@@ -90,17 +90,16 @@ class Assembler:
             nodes=seen.nodes,
         )
 
-    def _with_owner(self, uid: str, kept: KeptPod, top: TopOwner) -> tuple[KeptPod, KeptPod]:
+    def _with_owner(self, uid: str, kept: KeptPod, top: TopOwner) -> tuple[KeptPod, PodState]:
         known = self._owned.get(uid)
-        if known is not None and known[0] is kept and _is_of(known[1].state, top):
+        if known is not None and known[0] is kept and _is_of(known[1], top):
             return known
-        state = kept.state._replace(owner=top.key, leader=top.leader)
-        return kept, kept._replace(state=state)
+        return kept, kept.state._replace(owner=top.key, leader=top.leader)
 
     def _owner(
-        self, seen: SeenCluster, tree: OwnerTree, top: TopOwner, members: list[KeptPod]
+        self, seen: SeenCluster, tree: OwnerTree, top: TopOwner, members: list[PodState]
     ) -> OwnerState:
-        pods = tuple(kept.state for kept in members)
+        pods = tuple(members)
         namespace = seen.namespaces[top.key.namespace]
         asked = idle_rung(namespace.labels)
         rung = None if asked is None else min(asked, seen.highest)
@@ -130,7 +129,9 @@ class Assembler:
             rung=rung,
             note=said.note,
             template=_next(top),
-            budget=least_allowed(tree.budgets.get(top.key.namespace, ()), members),
+            budget=least_allowed(
+                tree.budgets.get(top.key.namespace, ()), [seen.pods[pod.uid].labels for pod in pods]
+            ),
             unsure=unsure,
         )
 

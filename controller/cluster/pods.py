@@ -138,14 +138,15 @@ def _gpu(
         for item in pod.containers[:MOST_CONTAINERS]
     )
     # Containers hold dicts, so that they are shared by what they say.
-    said = json.dumps([[item.name, item.kind, item.gpu, item.field] for item in containers])
-    return pod._replace(
+    whole = pod._replace(
         annotations=shared.json(meant),
-        containers=shared.same(said, containers),
+        containers=shared.same(json.dumps(containers), containers),
         node_name=shared.value(pod.node_name),
         node_selector=shared.json(pod.node_selector),
         affinity=shared.json(pod.affinity),
-    ), unread
+    )
+    said = json.dumps([*whole._replace(served=frozenset()), sorted(whole.served)], default=list)
+    return shared.same(said, whole), unread
 
 
 def _placement(spec: JsonObject) -> Iterator[str]:

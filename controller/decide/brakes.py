@@ -35,20 +35,21 @@ def watched_turns(world: ClusterState, memory: ReleaseMemory, rules: ReleaseRule
     before, nobody knows: it has.
     """
     measured = [pod for pod in world.pods if pod.gpu is not None and pod.idle in ("True", "False")]
-    said = dict(memory.last_said)
-    turned = dict(memory.turned_idle)
+    idle, turned = set(memory.idle), dict(memory.turned_idle)
     for pod in measured:
         if pod.idle == "False":
+            idle.discard(pod.uid)
             turned.pop(pod.uid, None)
-        elif not memory.last_said.get(pod.uid, False) and pod.idle_at is not None:
+            continue
+        if pod.uid not in idle and pod.idle_at is not None:
             turned[pod.uid] = pod.idle_at
-        said[pod.uid] = pod.idle == "True"
-    living = {pod.uid for pod in world.pods}
+        idle.add(pod.uid)
+    living = {pod.uid for pod in world.pods if pod.uid in idle}
     until = max(_suspended_until(measured, turned, world.now, rules), memory.suspended_until)
     return replace(
         memory,
         began=world.now if memory.began is None else memory.began,
-        last_said={uid: idle for uid, idle in said.items() if uid in living},
+        idle=frozenset(living),
         turned_idle={uid: at for uid, at in turned.items() if uid in living},
         suspended_until=until,
     )

@@ -128,7 +128,7 @@ def test_only_living_pods_are_remembered() -> None:
     memory = watched_turns(cluster(idle_for(10, "a")), EMPTY, RULES)
     unmeasured = owner_state(idle_pod("b-0", idle_at=None), name="b")
 
-    assert {"uid-of-a-0": True} == memory.last_said
+    assert {"uid-of-a-0"} == memory.idle
     assert {"uid-of-a-0": NOW - 10} == memory.turned_idle
     assert {} == watched_turns(cluster(), memory, RULES).turned_idle
     assert {} == watched_turns(cluster(unmeasured), EMPTY, RULES).turned_idle

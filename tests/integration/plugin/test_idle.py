@@ -263,7 +263,6 @@ def test_a_busy_owner_is_not_released(team: Team) -> None:
 
     assert f"pod {name}-1-x is busy; --even-if-busy" in team.refused("release", f"deploy/{name}")
     assert 1 == team.replicas(name)
-
     team.do("release", f"deploy/{name}", "--even-if-busy")
 
     assert 0 == team.replicas(name)
@@ -290,9 +289,9 @@ def scale(team: Team, name: str, api_version: str) -> None:
     """
     target = {"apiVersion": api_version, "kind": "Deployment", "name": name}
     named = {"name": f"hpa-{api_version.partition('/')[0]}"}
-    hpa = {"metadata": named, "spec": {"scaleTargetRef": target, "maxReplicas": 3}}
     path = group("autoscaling/v2", "namespaces", team.site.team, "horizontalpodautoscalers")
-    team.site.admin.post(path, hpa)
+    spec = {"scaleTargetRef": target, "maxReplicas": 3}
+    team.site.admin.post(path, {"metadata": named, "spec": spec})
 
 
 def test_an_unknown_pod_is_not_released(team: Team) -> None:
@@ -325,7 +324,6 @@ def test_without_a_note_replicas_must_be_named(team: Team, note: str) -> None:
     name = team.deploy(replicas=0, note=note)
 
     assert "write --replicas N" in team.refused("wake", f"deploy/{name}")
-
     team.do("wake", f"deploy/{name}", "--replicas", "2")
 
     assert 2 == team.replicas(name)

@@ -17,6 +17,7 @@ from tests.support.objects import gpu_pod
 from tests.support.observing import eventually
 from tests.support.prometheus import INSTALL, PROMETHEUS, Series
 
+PATIENCE_SECONDS = 30.0
 WINDOW = "10s"  # several scrapes, as Grafana's own variable promises
 LABEL = re.compile(r"{{\s*(\w+)\s*}}")
 METRIC = re.compile(r"\b(gpufence_\w+)(?:{([^}]*)})?")
@@ -97,7 +98,7 @@ def test_every_query_of_a_panel_is_answered(site: ScrapedSite, panel: dict[str, 
     Each query of a panel has series with the labels that name them.
     """
     for query in asked(panel):
-        answered = eventually(partial(is_answered, site, query))
+        answered = eventually(partial(is_answered, site, query), PATIENCE_SECONDS)
 
         assert answered, (query, site.prometheus.query(query.expr))
 
@@ -132,8 +133,9 @@ def test_alerts_ask_for_labels_that_metrics_have(site: ScrapedSite, expr: str) -
     by = {label for labels in sets for label in labels.split(", ")}
     for metric, matchers in METRIC.findall(expr):
         labels = frozenset(by | set(re.findall(r"(\w+)[=!]", matchers)))
+        query = Asked(metric, labels, exact=False)
 
-        assert eventually(partial(is_answered, site, Asked(metric, labels, exact=False)))
+        assert eventually(partial(is_answered, site, query), PATIENCE_SECONDS)
 
 
 def is_answered(site: ScrapedSite, query: Asked) -> bool:

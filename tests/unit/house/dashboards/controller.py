@@ -13,7 +13,6 @@ from tests.unit.house.dashboards.panels import (
     Section,
     Variable,
     figure,
-    growth,
     many,
 )
 
@@ -92,8 +91,8 @@ _OWNERS = Section(
         ),
         Panel(
             "Acts",
-            "What was done, and what became of it, since the point before.",
-            (Query(growth(f"{_P}acts_total", "", "step, outcome"), "{{step}} {{outcome}}"),),
+            "What was done and what became of it, since the replicas began.",
+            (Query(many(f"{_P}acts_total", "", "step, outcome", "sum"), "{{step}} {{outcome}}"),),
             missing="none",
         ),
     ),
@@ -119,7 +118,7 @@ _PROGRAM = Section(
             ("passes_failed_total", "passes failed"),
             ("events_dropped_total", "Events dropped"),
         ),
-        _since("Events", "Written", ("events_written_total", "written")),
+        _since("Events", "Written", ("events_written_total", "written"))._replace(width=12),
         Panel(
             "Needs and profiles",
             "Nodes whose agents remember what models need, and GPUMemoryProfiles (component need).",
@@ -127,6 +126,7 @@ _PROGRAM = Section(
                 Query(f"max({_P}needs)", "nodes that remember"),
                 Query(f"max({_P}profiles)", "profiles"),
             ),
+            width=12,
         ),
     ),
 )

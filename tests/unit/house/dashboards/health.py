@@ -52,8 +52,8 @@ _NOW = Section(
         ),
         figure(
             "Answers that failed",
-            "Of the last hour's admissions: the webhook's own errors. Such pods have no caps.",
-            'sum(increase(gpufence_webhook_requests_total{result="failed"}[1h]))'
+            "The webhook's own errors since its replicas began. Such pods have no caps.",
+            'sum(gpufence_webhook_requests_total{result="failed"})'
             " or 0 * sum(gpufence_webhook_ready)",
             "short",
             (1, BAD),
@@ -195,11 +195,15 @@ _ACTING = Section(
     (
         Panel(
             "Evictions",
-            "How pods were made to go and what became of it, since the point before.",
+            "How pods were made to go, or why they did not, since the point before.",
             (
                 Query(
-                    growth("gpufence_evictions_total", _OF_NODE, "action, result"),
-                    "{{action}} {{result}}",
+                    growth("gpufence_evictions_total", f'{_OF_NODE}, result="accepted"', "action"),
+                    "{{action}}",
+                ),
+                Query(
+                    growth("gpufence_evictions_total", f'{_OF_NODE}, result!="accepted"', "result"),
+                    "not: {{result}}",
                 ),
             ),
         ),

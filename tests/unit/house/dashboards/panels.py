@@ -95,7 +95,8 @@ def rate(metric: str, selector: str, by: str) -> str:
 
 def growth(metric: str, selector: str, by: str) -> str:
     """
-    Ask how much a counter has grown since the point before.
+    Ask how much a counter has grown since the point before; one that begins with its first event
+    would hide that, and is shown as it is.
     """
     return f"sum by ({by}) (increase({metric}{{{selector}}}[{RATE}]))"
 

@@ -13,7 +13,6 @@ from tests.unit.house.dashboards.panels import (
     Section,
     Variable,
     figure,
-    growth,
     many,
     rate,
 )
@@ -182,10 +181,10 @@ _FENCES = Section(
         ),
         Panel(
             "Times a pod went over",
-            "How often a pod went over its limit on a card, since the point before.",
+            "How often a pod went over its limit on a card, since its agent began.",
             (
                 Query(
-                    growth("gpufence_violations_total", _CHOSEN, "namespace, mode"),
+                    many("gpufence_violations_total", _CHOSEN, "namespace, mode", "sum"),
                     "{{namespace}} ({{mode}})",
                 ),
             ),

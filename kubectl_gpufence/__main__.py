@@ -32,7 +32,7 @@ def main() -> int:
     from kubectl_gpufence.output import output_to  # noqa: PLC0415 (see above)
 
     try:
-        return run(call, os.environ, output_to(sys.stdout, sys.stderr, os.environ))
+        return run(call, os.environ, output_to(sys.stdout, sys.stderr, os.environ, sys.stdin))
     except GpufenceError as error:
         from kubectl_gpufence.reasons import advice  # noqa: PLC0415 (only now of use)
 

@@ -27,7 +27,7 @@ examples:
   kubectl gpufence top                        pods of the current namespace, the worst first
   kubectl gpufence top pods -A -o wide        of all namespaces, with modes, owners and card UUIDs
   kubectl gpufence top cards --node gpu-1     the cards of one node
-  kubectl gpufence top nodes --watch          every node, again and again
+  kubectl gpufence top nodes --watch          every node, live; h shows the keys
 
 columns of pods:
   LIMIT    what the pod may hold on each card
@@ -157,7 +157,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add_scope(top)
     top.add_argument("--node", type=node_name, metavar="NODE", help="only on this node")
     top.add_argument("-o", "--output", choices=("table", "wide", "json"), default="table")
-    top.add_argument("-w", "--watch", action="store_true", help="again and again, until Ctrl-C")
+    top.add_argument(
+        "-w", "--watch", action="store_true", help="live, with keys to sort and filter"
+    )
     top.add_argument(
         "--interval", type=seconds, default=2.0, metavar="TIME", help="between looks (2s)"
     )

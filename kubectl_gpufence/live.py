@@ -135,3 +135,16 @@ class LiveScene:
                 seconds = min(doubled, _MOST_REST_SECONDS)
                 kept[answer.pod] = Resting(answer, now + seconds, seconds)
         self._resting = kept
+
+
+def objects_in_view(reader: ClusterReader, namespace: str, node: str = "") -> SeenObjects:
+    """
+    Read the pods of a namespace, or of all, and the nodes they run on: of one namespace only those
+    where it has pods.
+    """
+    objects = reader.objects_of_pods(namespace, node)
+    used = {node} if node else {pod.node for pod in objects.pods} if namespace else None
+    if used is None:
+        return objects
+    nodes = {name: item for name, item in objects.nodes.items() if name in used}
+    return objects._replace(nodes=nodes)

@@ -20,12 +20,14 @@ _CLEAR = "\x1b[H\x1b[2J"
 @dataclass(frozen=True, slots=True)
 class Output:
     """
-    Standard output and error, which need be no terminals at all.
+    Standard output and error, which need be no terminals at all. `keys` is where keys are read from
+    if somebody sits there and sees what is written.
     """
 
     out: TextIO
     err: TextIO
     display: Display
+    keys: int | None = None
 
     def lines(self, lines: Iterable[str]) -> None:
         self.text("".join(f"{line}\n" for line in lines))
@@ -61,18 +63,22 @@ class Output:
         self.out.write(_CLEAR if self.out.isatty() else "\n")
 
 
-def output_to(out: TextIO, err: TextIO, environ: Mapping[str, str]) -> Output:
+def output_to(
+    out: TextIO, err: TextIO, environ: Mapping[str, str], stdin: TextIO | None = None
+) -> Output:
     """
     Find out what the place can show. https://no-color.org says what switches colours off.
     """
     is_terminal = out.isatty()
+    dumb = environ.get("TERM", "dumb") in ("", "dumb")
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+    sees = is_terminal and not dumb and stdin is not None and stdin.isatty()
     display = Display(
         width=max(shutil.get_terminal_size((WIDTH, 24)).columns, 80) if is_terminal else None,
         colour=is_terminal and not plain,
         unicode=_writes_unicode(out),
     )
-    return Output(out, err, display)
+    return Output(out, err, display, stdin.fileno() if sees and stdin is not None else None)
 
 
 def _writable(text: str, place: TextIO) -> str:

@@ -7,7 +7,9 @@ Every cell and sentence is made printable here, so that no name or annotation st
 
 from __future__ import annotations
 
+import re
 import textwrap
+import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
@@ -27,6 +29,8 @@ NOT_THERE: Final = "-"
 _GAP: Final = "  "
 _BAR_CELLS = 6
 _LEAST_NAME = 12
+_PLAIN = "\x1b[0m"
+_COLOURED = re.compile(r"(\x1b\[[0-9;]*m)|(.)", re.DOTALL)
 
 
 class Tone(Enum):
@@ -135,6 +139,38 @@ def table(columns: Sequence[Column[R]], rows: Iterable[R], display: Display) -> 
     return [_line(columns, widths, line, display) for line in lines]
 
 
+def narrowed(
+    columns: Sequence[Column[R]], rows: Sequence[R], width: int, dispensable: Iterable[str]
+) -> list[Column[R]]:
+    """
+    Leave columns out, in the order of their titles in `dispensable`, until what is left fits.
+    """
+    left = list(columns)
+    for title in dispensable:
+        least = [_least(column, rows) for column in left]
+        if sum(least) + len(_GAP) * (len(left) - 1) <= width:
+            break
+        left = [column for column in left if column.title != title]
+    return left
+
+
+def clipped(line: str, width: int) -> str:
+    """
+    Cut a line that may have colours where it would leave the terminal; those of East Asia are two
+    places wide.
+    """
+    parts, room = [], width
+    for match in _COLOURED.finditer(line):
+        if match[1]:
+            parts.append(match[1])
+            continue
+        room -= 2 if unicodedata.east_asian_width(match[2]) in "WF" else 1
+        if room < 0:
+            return "".join((*parts, _PLAIN if "\x1b" in line else ""))
+        parts.append(match[2])
+    return line
+
+
 def csv_line(values: Iterable[object]) -> str:
     """
     Write a line of CSV, with quotes where RFC 4180 asks for them; unknown is empty.
@@ -168,7 +204,7 @@ def share_tone(used: int, limit: int) -> Tone:
 
 def coloured(cell: Cell, display: Display) -> str:
     text, code = cell.text, cell.tone.value
-    return f"\x1b[{code}m{text}\x1b[0m" if display.colour and code and text else text
+    return f"\x1b[{code}m{text}{_PLAIN}" if display.colour and code and text else text
 
 
 def wrapped(
@@ -217,6 +253,14 @@ def _field(value: object) -> str:
 def _cell(content: Cell | str) -> Cell:
     text, tone = content if isinstance(content, Cell) else (content, Tone.PLAIN)
     return Cell(printable(text), tone)
+
+
+def _least(column: Column[R], rows: Iterable[R]) -> int:
+    """
+    Return how narrow a column can be.
+    """
+    widest = max((len(_cell(column.cell(row)).text) for row in rows), default=0)
+    return max(len(column.title), min(widest, _LEAST_NAME) if column.shrinks else widest)
 
 
 def _fitted(columns: Sequence[Column[R]], widths: list[int], width: int) -> list[int]:

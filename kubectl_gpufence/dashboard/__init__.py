@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_gpufence.dashboard.poller import PagePoller, read_events
 from kubectl_gpufence.dashboard.server import PageServer
-from kubectl_gpufence.live import LiveScene, Seldom
+from kubectl_gpufence.live import LiveScene, Seldom, objects_in_view
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from kubectl_gpufence.ask import ClusterReader
     from kubectl_gpufence.output import Output
-    from kubectl_gpufence.scene import SeenObjects
 
 _TOKEN_BYTES = 32
 _EVENT_SECONDS = 10.0
@@ -41,7 +40,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         KubeError: nothing at all may be seen.
         PortError: the port is taken.
     """
-    live = LiveScene(reader, lambda asker: _objects(asker, call.namespace))
+    live = LiveScene(reader, lambda asker: objects_in_view(asker, call.namespace))
     events = Seldom(lambda: read_events(live.reader, call.namespace), _EVENT_SECONDS)
     with _interruptible():
         try:
@@ -68,19 +67,6 @@ def _serve(call: argparse.Namespace, poller: PagePoller, output: Output) -> int:
         poller.stop()
         server.close()
     return 0
-
-
-def _objects(reader: ClusterReader, namespace: str) -> SeenObjects:
-    """
-    Read what the page shows: of one namespace only the nodes where it has pods.
-    """
-    objects = reader.objects_of_pods(namespace, "")
-    if not namespace:
-        return objects
-    used = {pod.node for pod in objects.pods}
-    return objects._replace(
-        nodes={name: node for name, node in objects.nodes.items() if name in used}
-    )
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from kubectl_gpufence.top.cards import (
     nodes_table,
 )
 from kubectl_gpufence.top.pods import pod_json, pod_lines, pods_table
+from kubectl_gpufence.top.watch import watch
 
 if TYPE_CHECKING:
     import argparse
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
+    if call.watch and output.keys is not None:
+        return watch(call, reader, output)
     if call.watch:
-        _watch(call, reader, output)
+        _repeat(call, reader, output)
     scene = _read(call, reader)
     if call.output == "json":
         output.json({"v": 1, call.what: _items(call, scene), "notes": list(scene.notes)})
@@ -45,9 +48,10 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     return 0
 
 
-def _watch(call: argparse.Namespace, reader: ClusterReader, output: Output) -> NoReturn:
+def _repeat(call: argparse.Namespace, reader: ClusterReader, output: Output) -> NoReturn:
     """
-    Read again and again; once one reading has succeeded, a failing one is noted and not the end.
+    Read again and again where nobody sits at keys; once one reading has succeeded, a failing one is
+    noted and not the end.
     """
     scene = _read(call, reader)
     notes = scene.notes

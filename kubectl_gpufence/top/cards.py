@@ -91,6 +91,10 @@ def node_lines(scene: Scene) -> list[NodeLine]:
 
 
 def cards_table(lines: Sequence[CardLine], display: Display, *, wide: bool) -> list[str]:
+    return table(card_columns(display, wide=wide), lines, display)
+
+
+def card_columns(display: Display, *, wide: bool) -> list[Column[CardLine]]:
     columns: list[Column[CardLine]] = [
         Column("NODE", lambda line: line.node, shrinks=True),
         Column("CARD", lambda line: str(line.card.index), right=True),
@@ -109,10 +113,14 @@ def cards_table(lines: Sequence[CardLine], display: Display, *, wide: bool) -> l
             Column("LISTED", _listed, right=True),
             Column("UUID", lambda line: line.card.uuid),
         ]
-    return table(columns, lines, display)
+    return columns
 
 
 def nodes_table(lines: Sequence[NodeLine], display: Display, *, wide: bool) -> list[str]:
+    return table(node_columns(display, wide=wide), lines, display)
+
+
+def node_columns(display: Display, *, wide: bool) -> list[Column[NodeLine]]:
     columns: list[Column[NodeLine]] = [
         Column("NODE", lambda line: line.node, shrinks=True),
         Column("CARDS", lambda line: _number(line.cards), right=True),
@@ -135,7 +143,7 @@ def nodes_table(lines: Sequence[NodeLine], display: Display, *, wide: bool) -> l
             Column("VERSION", lambda line: (line.snapshot and line.snapshot.version) or UNKNOWN),
             Column("DRIVER", lambda line: (line.snapshot and line.snapshot.driver) or UNKNOWN),
         ]
-    return table(columns, lines, display)
+    return columns
 
 
 def card_json(line: CardLine) -> dict[str, object]:

@@ -146,6 +146,10 @@ def pod_lines(scene: Scene, namespace: str) -> list[PodLine]:
 def pods_table(
     lines: Sequence[PodLine], display: Display, *, namespaces: bool, wide: bool
 ) -> list[str]:
+    return table(pod_columns(display, namespaces=namespaces, wide=wide), lines, display)
+
+
+def pod_columns(display: Display, *, namespaces: bool, wide: bool) -> list[Column[PodLine]]:
     columns: list[Column[PodLine]] = [
         Column("NAMESPACE", lambda line: line.namespace, shrinks=True),
         Column("POD", lambda line: line.name, shrinks=True),
@@ -175,7 +179,7 @@ def pods_table(
             Column("OWNER", lambda line: line.owner or NOT_THERE),
             Column("UUID", lambda line: line.uuid or NOT_THERE),
         ]
-    return table(columns if namespaces else columns[1:], lines, display)
+    return columns if namespaces else columns[1:]
 
 
 def pod_json(line: PodLine) -> dict[str, object]:

@@ -169,15 +169,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     explain.add_argument("-n", "--namespace", type=name, metavar="NAMESPACE")
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
-    report = add_verb(verbs, "report", "limits, peaks and suggestions by owner", _REPORT)
-    add_scope(report)
-    report.add_argument("-o", "--output", choices=("table", "json", "csv", "html"), default="table")
-    report.add_argument(
-        "--every-node",
-        action="store_true",
-        help="ask all agents, wherever the namespace's pods are",
-    )
-
+    _add_report(verbs)
     recommend = _add_recommend(verbs)
 
     doctor = add_verb(verbs, "doctor", "check the installation", _DOCTOR)
@@ -201,6 +193,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if call.verb == "release" and not (call.owner or call.dry_run):
         parser.error("release: name one owner, or see with --dry-run what would be done")
     return call
+
+
+def _add_report(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    report = add_verb(verbs, "report", "limits, peaks and suggestions by owner", _REPORT)
+    add_scope(report)
+    report.add_argument("-o", "--output", choices=("table", "json", "csv", "html"), default="table")
+    report.add_argument(
+        "--every-node",
+        action="store_true",
+        help="ask all agents, wherever the namespace's pods are",
+    )
 
 
 def _add_recommend(

@@ -55,7 +55,7 @@ class Shown(NamedTuple):
     note: str = ""
 
 
-class Listed(NamedTuple, Generic[L]):
+class SortableTable(NamedTuple, Generic[L]):
     """
     A table: its lines, its columns, by what each can be sorted and whether the largest is first;
     `dispensable` columns go, in this order, where there is no room.
@@ -160,7 +160,7 @@ def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], i
         columns = card_columns(display, wide=view.wide)
         dispensable = ("NOBODY'S", "MODEL", "COMMITTED", "STATE", "SHARE")
         return _table(
-            Listed(
+            SortableTable(
                 card_lines(scene),
                 columns,
                 _CARDS,
@@ -173,7 +173,7 @@ def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], i
     if view.what == "nodes":
         node_titles = ("NOBODY'S", "FENCED", "COMMITTED", "CARDS", "SHARE", "AGENT")
         return _table(
-            Listed(
+            SortableTable(
                 node_lines(scene),
                 node_columns(display, wide=view.wide),
                 _NODES,
@@ -184,7 +184,7 @@ def _rows(view: WatchView, shown: Shown, display: Display) -> tuple[list[str], i
             display,
         )
     return _table(
-        Listed(
+        SortableTable(
             pod_lines(scene, shown.namespace),
             pod_columns(display, namespaces=not shown.namespace, wide=view.wide),
             _PODS,
@@ -201,7 +201,9 @@ def _words(line: PodLine) -> str:
     return f"{known} {line.dialect} {verdict_on(line).text}"
 
 
-def _table(listed: Listed[L], view: WatchView, display: Display) -> tuple[list[str], int, int]:
+def _table(
+    listed: SortableTable[L], view: WatchView, display: Display
+) -> tuple[list[str], int, int]:
     wanted = view.filter.lower().split()
     lines = [line for line in listed.lines if _has(listed.words(line), wanted)]
     by = view.sort or OWN_ORDER[view.what]

@@ -180,7 +180,7 @@ def _assemble(
             "HOME": str(folder.path),
             "PATH": assets.environment.get("PATH", "/usr/bin:/bin"),
             "TMPDIR": str(folder.path),
-            "GOGC": "400",  # a short life: memory is cheaper than collecting it
+            "GOGC": str(options.heap_percent),
         },
         leftovers="" if folder.keep else str(folder.path),
     )

@@ -29,9 +29,10 @@ class PlaneOptions:
     Without a controller manager there are no ServiceAccounts but those that somebody makes, and
     pods need none. With `kubelet` the API server is told how to reach nodes and pods: somebody runs
     a kubelet on the same network. With `aggregation` it may hand groups of its API on to others, as
-    metrics for the autoscaler; `controller_options` are further ones of the controller manager. A
-    folder that is named here must be empty and is kept; without
-    one everything is in a temporary folder, which disappears with the control plane.
+    metrics for the autoscaler; `controller_options` are further ones of the controller manager, and
+    `api_options` of the API server. `heap_percent` is how far a heap may grow before it is cleared
+    up. A folder that is named here must be empty and is kept; without one everything is in a
+    temporary folder, which disappears with the control plane.
     """
 
     scheduler: bool = False
@@ -39,6 +40,8 @@ class PlaneOptions:
     kubelet: bool = False
     aggregation: bool = False
     controller_options: tuple[str, ...] = ()
+    api_options: tuple[str, ...] = ()
+    heap_percent: int = 400  # a short life: memory is cheaper than collecting it
     folder: Path | None = None
 
     @property
@@ -160,6 +163,7 @@ def api_server(layout: PlaneLayout) -> list[str]:
         "--endpoint-reconciler-type=none",
         # Ends watches at shutdown; without it the API server waits a minute for them to end.
         "--shutdown-watch-termination-grace-period=1s",
+        *wanted.api_options,
     )
 
 

@@ -16,6 +16,19 @@ LOOPBACK = "127.0.0.1"
 PATIENCE_SECONDS = 30.0
 
 
+_SOMEWHERE = ("192.0.2.1", 9)  # for documentation only (RFC 5737); nothing is sent there
+
+
+def own_address() -> str:
+    """
+    Return an address of this machine that is not loopback, which the API server's proxy refuses for
+    pods.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(_SOMEWHERE)
+        return str(probe.getsockname()[0])
+
+
 class HttpServer(Serving):
     """
     Use it as a context manager; `tls` is what the next connection meets.

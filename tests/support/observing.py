@@ -11,6 +11,7 @@ from pathlib import Path
 PATIENCE_SECONDS = 60.0
 MEASURING = "agent.nvml"  # the agent's child that speaks with the driver
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.1
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def wait_until(
@@ -61,6 +62,20 @@ def memory_of(pid: int) -> int:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
     return 0
+
+
+def memory_mib(process_id: int) -> tuple[float, float]:
+    """
+    Return what a process holds and what it held at most.
+    """
+    status = Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
+    held, peak = (status.split(f"{key}:")[1].split()[0] for key in ("VmRSS", "VmHWM"))
+    return int(held) / 1024, int(peak) / 1024
+
+
+def cpu_seconds(process_id: int) -> float:
+    fields = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
 
 
 def _everybody() -> list[int]:

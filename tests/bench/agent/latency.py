@@ -12,9 +12,9 @@ from pathlib import Path
 
 from gpufence.quantity import GIB, MIB
 from kube import ChangeType, Client, JsonObject, Reflector, Source, as_is, core
-from tests.bench._figures import Figure, at_most, percentile
 from tests.bench.agent.machine import CARDS, EVICTING, NODE, Machine, machine
 from tests.support.agent.process import AgentProcess
+from tests.support.figures import Figure, at_most, percentile
 from tests.support.observing import eventually
 
 ROUNDS = 25

@@ -22,8 +22,8 @@ from simulator.nvml.build import environment
 from simulator.nvml.processes import CardPlace, Holding
 from simulator.nvml.state import State
 from simulator.progress import Progress
-from tests.bench.webhook import sample
 from tests.support.agent.process import AgentProcess
+from tests.support.large import large_pod
 from tests.support.objects import agent_pod, namespace
 from tests.support.site import AGENT, PlaneSite
 
@@ -135,7 +135,7 @@ class Machine:
             "GPUFENCE_PROC": str(self.proc.folder),
             **settings,
         }
-        return AgentProcess("tests.bench.agent.in_pod", *access, **said)
+        return AgentProcess("tests.support.in_pod", "agent", *access, **said)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def machine(folder: Path) -> Iterator[Machine]:
 
 
 def _manifest(name: str, namespace: str, units: int) -> dict[str, Any]:
-    found = sample.pod()
+    found = large_pod()
     found["metadata"] |= {"name": name, "namespace": namespace}
     del found["metadata"]["generateName"], found["metadata"]["ownerReferences"]
     found["metadata"]["annotations"][names.INJECTED] = "nothing"

@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench._figures import Figure
 from tests.bench._report import report
 from tests.bench.webhook import bindings, cpu, footprint, throughput
 from tests.support.authority import Authority, write_files
+from tests.support.figures import Figure
 
 
 def parts() -> dict[str, Callable[[], list[Figure]]]:

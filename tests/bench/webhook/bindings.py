@@ -9,9 +9,9 @@ from pathlib import Path
 
 from simulator.controlplane import Assets, ControlPlane
 from simulator.progress import Progress
-from tests.bench._figures import Figure, at_most, percentile
 from tests.support import objects
 from tests.support.authority import Authority
+from tests.support.figures import Figure, at_most, percentile
 from tests.support.webhook_site import WebhookSite
 
 PODS = 300

@@ -14,8 +14,8 @@ from gpufence.candidates import CandidateCard
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
-from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import sample
+from tests.support.figures import Figure, at_most
 from webhook.cluster import WithoutCluster
 from webhook.frameworks.injection import own_settings
 from webhook.hooks.pods import PodHook

@@ -7,15 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.bench._figures import Figure, at_most
 from tests.bench.webhook import load, programs, sample
 from tests.support.api_server import ApiServer, reply, watch
 from tests.support.authority import Authority
+from tests.support.figures import Figure, at_most
+from tests.support.large import large_node
+from tests.support.observing import memory_mib
 
 NODES, PAGE = 5000, 100
 PODS, CONNECTIONS = 5000, 8
 MOST_MIB = 80.0
-MODELS = ((15360, "Tesla-T4", 7, 5), (81559, "NVIDIA-H100-80GB-HBM3", 9, 0), (23034, "L4", 8, 9))
 
 
 def measure(folder: Path, authority: Authority) -> list[Figure]:
@@ -35,14 +36,14 @@ def measure(folder: Path, authority: Authority) -> list[Figure]:
             "resource.k8s.io/v1/resourceslices",
         ):
             server.on(f"GET /apis/{optional}", reply({"kind": "Status", "code": 404}, 404))
-        command = ("tests.bench.webhook.in_pod", server.url)
+        command = ("tests.support.in_pod", "webhook", server.url)
         with programs.webhook(
             folder, command, GPUFENCE_CLUSTER="auto", GPUFENCE_DEFAULT_CARD=""
         ) as program:
-            before, _ = programs.memory_mib(program.process_id)
+            before, _ = memory_mib(program.process_id)
             _send_pods(program.port, authority)
-            after, peak = programs.memory_mib(program.process_id)
-        kilobytes = len(json.dumps(_node(0))) / 1000
+            after, peak = memory_mib(program.process_id)
+        kilobytes = len(json.dumps(large_node(0))) / 1000
     return [
         at_most(
             f"memory at {NODES:,} nodes of {kilobytes:.0f} KB, after {PODS:,} different pods",
@@ -72,36 +73,5 @@ def _send_pods(port: int, authority: Authority) -> None:
 def _page(first: int) -> dict[str, Any]:
     last = first + PAGE >= NODES
     metadata = {"resourceVersion": "9", **({} if last else {"continue": f"after-{first}"})}
-    items = [_node(number) for number in range(first, first + PAGE)]
+    items = [large_node(number) for number in range(first, first + PAGE)]
     return {"kind": "NodeList", "metadata": metadata, "items": items}
-
-
-def _node(number: int) -> dict[str, Any]:
-    memory, model, major, minor = MODELS[number % len(MODELS)]
-    name = f"gpu-node-{number:05}.region-1.compute.internal"
-    labels = {
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "topology.kubernetes.io/zone": f"region-1{'abc'[number % 3]}",
-        "nvidia.com/gpu.memory": str(memory),
-        "nvidia.com/gpu.product": model,
-        "nvidia.com/gpu.count": "8",
-        "nvidia.com/gpu.compute.major": str(major),
-        "nvidia.com/gpu.compute.minor": str(minor),
-        **{f"feature.node.kubernetes.io/cpu-cpuid.FLAG{n}": "true" for n in range(40)},
-    }
-    offered = {"cpu": "96", "memory": "1Ti", "pods": "110", "aliyun.com/gpu-count": "8"}
-    offered["aliyun.com/gpu-mem"] = str(memory // 1024 * 8)
-    images = [
-        {
-            "names": [f"registry.example.com/team/image-{n}@sha256:{'0' * 64}"],
-            "sizeBytes": n * 10**6,
-        }
-        for n in range(50)
-    ]
-    return {
-        "metadata": {"name": name, "uid": name, "resourceVersion": str(number), "labels": labels},
-        "spec": {"podCIDR": "10.0.0.0/24", "providerID": f"cloud:///{name}"},
-        "status": {"allocatable": offered, "capacity": offered, "images": images},
-    }

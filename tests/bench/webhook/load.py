@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import uvloop
 
-from tests.bench._figures import percentile
+from tests.support.figures import percentile
 
 
 @dataclass(frozen=True)

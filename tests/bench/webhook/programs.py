@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE_SECONDS = 60.0
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -108,17 +107,3 @@ def _listens(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def memory_mib(process_id: int) -> tuple[float, float]:
-    """
-    Return what a process holds and what it held at most.
-    """
-    status = Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
-    held, peak = (status.split(f"{key}:")[1].split()[0] for key in ("VmRSS", "VmHWM"))
-    return int(held) / 1024, int(peak) / 1024
-
-
-def cpu_seconds(process_id: int) -> float:
-    fields = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND

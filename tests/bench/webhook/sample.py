@@ -6,79 +6,9 @@ and pods of which each is another.
 import json
 from typing import Any
 
-SETTINGS, VOLUMES = 24, 6
+from tests.support.large import large_pod
+
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
-
-
-def pod() -> dict[str, Any]:
-    resources = {"aliyun.com/gpu-mem": "3", "cpu": "4", "memory": "16Gi"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": "trainer-7c8f9b6d5-",
-            "namespace": "team-a",
-            "labels": {"app": "trainer", "pod-template-hash": "7c8f9b6d5", "team": "vision"},
-            "annotations": {f"example.com/note-{n}": "a note of some length" for n in range(4)},
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "ReplicaSet",
-                    "name": "trainer-7c8f9b6d5",
-                    "uid": "0a4dd9b0-8f4b-4a3c-8a43-0e2a4c6f8d10",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-            "managedFields": [_managed()],
-        },
-        "spec": {
-            "containers": [
-                {
-                    "name": "trainer",
-                    "image": "registry.example.com/vision/trainer:1.42.0",
-                    "command": ["python", "-m", "train", "--epochs", "100"],
-                    "env": [
-                        {"name": f"TRAINER_OPTION_{n}", "value": f"value-{n}"}
-                        for n in range(SETTINGS)
-                    ],
-                    "resources": {"limits": resources, "requests": resources},
-                    "volumeMounts": [
-                        {"name": f"data-{n}", "mountPath": f"/data/{n}"} for n in range(VOLUMES)
-                    ],
-                }
-            ],
-            "volumes": [
-                {"name": f"data-{n}", "persistentVolumeClaim": {"claimName": f"claim-{n}"}}
-                for n in range(VOLUMES)
-            ],
-            "restartPolicy": "Always",
-            "schedulerName": "default-scheduler",
-            "serviceAccountName": "default",
-            "tolerations": [
-                {
-                    "key": "node.kubernetes.io/not-ready",
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }
-            ],
-        },
-        "status": {},
-    }
-
-
-def _managed() -> dict[str, Any]:
-    container: dict[str, Any] = {
-        "f:env": {f'k:{{"name":"TRAINER_OPTION_{n}"}}': {} for n in range(SETTINGS)}
-    }
-    return {
-        "manager": "kube-controller-manager",
-        "operation": "Update",
-        "apiVersion": "v1",
-        "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:spec": {"f:containers": {'k:{"name":"trainer"}': container}}},
-    }
 
 
 def review(pod_object: dict[str, Any] | None = None, uid: str = UID) -> bytes:
@@ -89,7 +19,7 @@ def review(pod_object: dict[str, Any] | None = None, uid: str = UID) -> bytes:
         "namespace": "team-a",
         "operation": "CREATE",
         "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"},
-        "object": pod_object or pod(),
+        "object": pod_object or large_pod(),
         "oldObject": None,
         "dryRun": False,
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
@@ -102,7 +32,7 @@ def of_a_series(number: int) -> bytes:
     """
     Return the review of one pod of many from one template: its name and uids are its own.
     """
-    one = pod()
+    one = large_pod()
     one["metadata"] |= {"name": f"trainer-{number}", "uid": _uid(number)}
     one["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = f"trainer-{number}"
     return review(one, _uid(number))
@@ -113,7 +43,7 @@ def different(number: int) -> bytes:
     Return the review of a pod like no other: its texts, image, command, variables and limit are its
     own. Some wish for something themselves, some start a server, as people's pods do.
     """
-    one = pod()
+    one = large_pod()
     name = f"job-{number}"
     one["metadata"] |= {"name": name, "generateName": f"{name}-", "uid": _uid(number)}
     one["metadata"]["labels"] = {"app": name, "pod-template-hash": f"{number:08x}"}

@@ -7,9 +7,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tests.bench._figures import Figure, at_least, at_most
 from tests.bench.webhook import load, programs, sample
 from tests.support.authority import Authority
+from tests.support.figures import Figure, at_least, at_most
+from tests.support.observing import cpu_seconds
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64)
 JUDGED = 8
@@ -41,9 +42,9 @@ class Side:
     cpu_seconds: float = 0.0
 
     def measure(self, stream: Stream, authority: Authority) -> None:
-        before = programs.cpu_seconds(self.server.process_id)
+        before = cpu_seconds(self.server.process_id)
         self.runs.append(_run(self.server.port, stream, authority, JUDGED, SLICE_SECONDS))
-        self.cpu_seconds += programs.cpu_seconds(self.server.process_id) - before
+        self.cpu_seconds += cpu_seconds(self.server.process_id) - before
 
     @property
     def per_second(self) -> float:

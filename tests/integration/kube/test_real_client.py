@@ -36,7 +36,7 @@ from tests.integration.kube.builders import (
     name_of,
     pod,
 )
-from tests.integration.kube.etcd import compact
+from tests.support.etcd import compact
 
 
 def running_pod(client: Client, namespace: str, name: str, node: str = "nowhere") -> JsonObject:

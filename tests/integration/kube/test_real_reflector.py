@@ -17,7 +17,7 @@ from tests.integration.kube.builders import (
     events,
     name_of,
 )
-from tests.integration.kube.etcd import compact
+from tests.support.etcd import compact
 from tests.support.observing import wait_until
 
 PATIENCE_SECONDS = 60.0

@@ -8,8 +8,9 @@ import pytest
 
 from gpufence.snapshot import write_snapshot
 from simulator.controlplane import ControlPlane
-from tests.integration.plugin.site import PluginSite, own_address
+from tests.integration.plugin.site import PluginSite
 from tests.support.api_server import ApiServer, reply
+from tests.support.http_server import own_address
 from tests.support.plugin import (
     card_row,
     owner_row,

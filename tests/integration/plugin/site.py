@@ -3,7 +3,6 @@ A control plane with a GPU node, its agent's stand-in, and pods that bear the we
 """
 
 import json
-import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -19,17 +18,6 @@ from tests.support.site import PlaneSite, run, surroundings
 
 SYSTEM = core("namespaces", names.SYSTEM_NAMESPACE)
 TENANT = User("tenant", "tenants")
-
-_SOMEWHERE = ("192.0.2.1", 9)  # for documentation only (RFC 5737); nothing is sent there
-
-
-def own_address() -> str:
-    """
-    Return an address of this machine that is not loopback, which the proxy refuses for pods.
-    """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(_SOMEWHERE)
-        return str(probe.getsockname()[0])
 
 
 class PluginSite(PlaneSite):

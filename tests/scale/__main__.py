@@ -1,0 +1,117 @@
+"""
+`python -m tests.scale --nodes 500 --pods 5000`: fills a cluster, measures everything in it, and
+takes it away again.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from simulator.progress import Progress
+from tests.scale import report
+from tests.scale.desk import measure_plugin
+from tests.scale.real_agents import (
+    SLOW,
+    Fleet,
+    measure_return,
+    measure_start,
+    real_agents,
+    resting,
+)
+from tests.scale.service import measure_churn, services
+from tests.scale.size import MOST_NODES, MOST_PODS, Size
+from tests.scale.stage import Stage, staged
+from tests.support.figures import Figure, as_text
+
+_SETTLE_SECONDS: Final = 12.0
+
+
+def read_size(arguments: list[str]) -> tuple[Size, float]:
+    """
+    Read how large it is to be, and for how long things are watched.
+    """
+    usual = Size()
+    parser = argparse.ArgumentParser(prog="python -m tests.scale")
+    parser.add_argument("--nodes", type=int, default=usual.nodes)
+    parser.add_argument("--pods", type=int, default=usual.pods)
+    parser.add_argument(
+        "--silent", type=int, default=usual.silent, help="agents that do not answer"
+    )
+    parser.add_argument("--agents", type=int, default=usual.agents, help="real ones at once")
+    parser.add_argument("--rate", type=int, default=usual.rate, help="pods a second")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="how long each thing is watched"
+    )
+    said = parser.parse_args(arguments)
+    if not 0 < said.nodes < MOST_NODES or not 0 < said.pods < MOST_PODS:
+        parser.error(f"--nodes is below {MOST_NODES}, --pods below {MOST_PODS}, and none is 0")
+    if not 0 < said.agents <= said.nodes or not 0 <= said.silent <= said.nodes:
+        parser.error("--agents and --silent are at most as many as --nodes")
+    return Size(said.nodes, said.pods, said.silent, said.agents, said.rate), said.seconds
+
+
+def play(stage: Stage, seconds: float, progress: Progress) -> list[Figure]:
+    """
+    Measure one thing after the other.
+    """
+    figures = [Figure(what, length / 1000, "kB") for what, length in stage.bytes_of.items()]
+    figures += [Figure(f"{name}: memory", mib, "MiB") for name, mib in stage.server_mib().items()]
+    with (
+        _watching(stage, 1, "one agent", figures, progress) as one,
+        services(stage, progress) as running,
+    ):
+        figures += running.ready
+        figures += measure_churn(stage, running, seconds, progress)
+        with resting(one, 5 * seconds, figures, progress):
+            figures += measure_plugin(stage, progress)
+    with (
+        services(stage, progress),
+        _watching(stage, stage.size.agents, "many at once", figures, progress, **SLOW) as many,
+    ):
+        with resting(many, 2 * seconds, figures, progress):
+            pass
+        figures += measure_return(many, progress)
+    return figures
+
+
+@contextmanager
+def _watching(
+    stage: Stage,
+    count: int,
+    label: str,
+    figures: list[Figure],
+    progress: Progress,
+    **settings: str,
+) -> Iterator[Fleet]:
+    """
+    Run agents, from when they know what they need.
+    """
+    since = time.time()
+    with real_agents(stage, count, label, **settings) as fleet:
+        with progress.step(f"starting agents: {label}"):
+            fleet.wait_until_watching(since)
+            time.sleep(_SETTLE_SECONDS)
+        figures += measure_start(fleet, since)
+        yield fleet
+
+
+def main(arguments: list[str]) -> int:
+    wanted, seconds = read_size(arguments)
+    progress = Progress(sys.stderr)
+    with (
+        tempfile.TemporaryDirectory(prefix="gpufence-scale-") as folder,
+        staged(Path(folder), wanted, progress) as stage,
+    ):
+        figures = play(stage, seconds, progress)
+    sys.stdout.write(as_text(figures) + "\n")
+    report.store(wanted, figures)
+    return 0 if all(figure.kept for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""
+The plugin, as a person calls it who sees the whole cluster.
+"""
+
+from typing import Final
+
+from simulator.progress import Progress
+from tests.scale.programs import Call, plugin
+from tests.scale.stage import Stage
+from tests.support.figures import Figure, at_most
+
+# By the most seconds and MiB each may take, where that is promised.
+_CALLS: Final = (
+    (("top", "nodes"), 5.0, 200.0),
+    (("top", "-A"), 15.0, None),
+    (("report", "-A"), None, None),
+    (("doctor",), None, None),
+)
+
+
+def measure_plugin(stage: Stage, progress: Progress) -> list[Figure]:
+    """
+    Call each verb once.
+    """
+    figures: list[Figure] = []
+    for arguments, seconds, mib in _CALLS:
+        what = " ".join(arguments)
+        with progress.step(f"kubectl gpufence {what}"):
+            call = plugin(stage.plane.kubeconfig(), *arguments)
+        figures += _figures(what, call, seconds, mib)
+    return figures
+
+
+def _figures(what: str, call: Call, seconds: float | None, mib: float | None) -> list[Figure]:
+    if call.lines < 10:
+        raise RuntimeError(f"{what} said little: {call.notes}")
+    return [
+        _figure(what, call.seconds, "s", seconds),
+        Figure("  CPU", call.cpu_seconds, "s"),
+        _figure("  memory", call.mib, "MiB", mib),
+    ]
+
+
+def _figure(what: str, value: float, unit: str, most: float | None) -> Figure:
+    return Figure(what, value, unit) if most is None else at_most(what, value, unit, most)

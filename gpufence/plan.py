@@ -191,6 +191,7 @@ def _profile(value: object, path: str) -> ProfileUsed | None:
 
 def _container(written: Object, name: str) -> ContainerPlan:
     path = f"{PLAN}.containers[{name}]"
+    known: dict[str, int] = {}  # most settings of a container have the same amounts
     return ContainerPlan(
         limit_bytes=_bytes(written.get("limit"), f"{path}.limit"),
         processes=as_integer(
@@ -199,7 +200,7 @@ def _container(written: Object, name: str) -> ContainerPlan:
         headroom=_member(Headroom, written.get("headroom"), f"{path}.headroom"),
         cap_bytes=_bytes(written.get("cap"), f"{path}.cap"),
         settings=tuple(
-            _setting(item, f"{path}.settings[{position}]")
+            _setting(item, f"{path}.settings[{position}]", known)
             for position, item in enumerate(objects(written.get("settings"), f"{path}.settings"))
         ),
         runs=as_text(written.get("runs"), f"{path}.runs"),
@@ -207,7 +208,7 @@ def _container(written: Object, name: str) -> ContainerPlan:
     )
 
 
-def _setting(written: Object, path: str) -> Setting:
+def _setting(written: Object, path: str, known: dict[str, int]) -> Setting:
     user = written.get("user")
     return Setting(
         env=as_text(written.get("env"), f"{path}.env"),
@@ -215,10 +216,10 @@ def _setting(written: Object, path: str) -> Setting:
         form=as_text(written.get("form"), f"{path}.form"),
         done=_member(Done, written.get("done"), f"{path}.done"),
         user=None if user is None else as_text(user, f"{path}.user"),
-        limit_bytes=_bytes(written.get("L"), f"{path}.L"),
-        reserve_bytes=_bytes(written.get("C"), f"{path}.C"),
-        card_bytes=_bytes(written.get("T"), f"{path}.T"),
-        allowance_bytes=_bytes(written.get("A"), f"{path}.A"),
+        limit_bytes=_known_bytes(written.get("L"), f"{path}.L", known),
+        reserve_bytes=_known_bytes(written.get("C"), f"{path}.C", known),
+        card_bytes=_known_bytes(written.get("T"), f"{path}.T", known),
+        allowance_bytes=_known_bytes(written.get("A"), f"{path}.A", known),
     )
 
 
@@ -228,6 +229,15 @@ def _amount(amount: int | None) -> str:
 
 def _bytes(value: object, path: str) -> int | None:
     return None if value is None else read_bytes(value, path)
+
+
+def _known_bytes(value: object, path: str, known: dict[str, int]) -> int | None:
+    amount = known.get(value) if isinstance(value, str) else None
+    if amount is None:
+        amount = _bytes(value, path)
+        if amount is not None:
+            known[str(value)] = amount
+    return amount
 
 
 def _member(members: type[E], value: object, path: str) -> E:

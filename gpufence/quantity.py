@@ -77,13 +77,16 @@ def read_bytes(value: object, field: str) -> int:
     """
     Read an amount of memory in bytes, rounded down so that a limit never grows by reading it.
 
-    Most people write whole numbers of a binary unit, which need no more than a shift.
+    Most people write whole numbers of a binary unit, which need no more than a shift, and programs
+    plain bytes.
     """
     if isinstance(value, str) and value[-2:] in _BINARY:
         digits = value[:-2]
         amount = int(digits) << _BINARY[value[-2:]] if _PLAIN.fullmatch(digits) else LARGEST + 1
         if amount <= LARGEST:
             return amount
+    elif isinstance(value, str) and _PLAIN.fullmatch(value):
+        return int(value)
     return _positive(value, field) // NANO
 
 

@@ -5,6 +5,7 @@ release; scale.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from kubectl_gpufence.output import Output
 
+_OBJECTS_BETWEEN_LOOKS = 200_000
 _TROUBLE = 1
 _INTERRUPTED = 130
 
@@ -27,6 +29,9 @@ def main() -> int:
     Run the call that the arguments make: 0 is well, 1 is trouble, 2 a call that cannot be read.
     """
     call = parse(sys.argv[1:] or ["--help"])
+    # Thousands of pods are millions of objects, nearly all of which are there until the end: to
+    # look over them again and again, as is usual, takes longer than to read them.
+    gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     # Not before: what follows takes ten times as long to load as --help takes to show.
     from gpufence.errors import GpufenceError  # noqa: PLC0415 (see above)
     from kubectl_gpufence.output import output_to  # noqa: PLC0415 (see above)

@@ -7,29 +7,41 @@ GpufenceError
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import SYSTEM_NAMESPACE
-from gpufence.snapshot import read_snapshot
 from kube import (
     ForbiddenError,
     NotFoundError,
-    as_is,
-    collect,
     connect,
     core,
     read_client_settings,
 )
+from kube.lists import collect_pages
+from kubectl_gpufence.agents import (
+    CARDS_AND_PODS,
+    MOST_ASKED,
+    SNAPSHOT,
+    Patience,
+    Wanted,
+    ask_agents,
+)
 from kubectl_gpufence.direct import Direct, addresses, page
-from kubectl_gpufence.pods import is_ready, name_of, node_of, see_pod, status_port
-from kubectl_gpufence.reasons import silence_reason
+from kubectl_gpufence.pods import (
+    AlikePlans,
+    asked_of,
+    name_of,
+    node_of,
+    see_pod,
+    slim,
+    status_port,
+)
 from kubectl_gpufence.scene import (
-    NodeAgent,
     Scene,
     SeenNode,
     SeenObjects,
@@ -37,7 +49,6 @@ from kubectl_gpufence.scene import (
     scene_of,
     see_node,
 )
-from kubectl_gpufence.table import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -46,6 +57,7 @@ if TYPE_CHECKING:
     from gpufence.shape import Object
     from kube import Client, ClientSettings, JsonObject
     from kubectl_gpufence.pods import SeenPod
+    from kubectl_gpufence.scene import NodeAgent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,11 +67,7 @@ AGENT_LABEL: Final = "app.kubernetes.io/name=gpufence-agent"
 WEBHOOK_LABEL: Final = "app.kubernetes.io/name=gpufence-webhook"
 NO_AGENTS: Final = "no agent runs in this cluster: nothing measured is shown"
 
-_WORKERS: Final = 8
 _AGENT_SECONDS: Final = 5.0
-_PATIENCE_SECONDS: Final = 2.0
-LATE_SECONDS: Final = 1.0
-"""An agent that takes longer to give no answer costs those time who wait for all."""
 LIVING: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -72,20 +80,22 @@ class MissingError(GpufenceError):
 @dataclass(frozen=True, slots=True)
 class ClusterReader:
     """
-    One API server; agents get `agent_seconds` each, for a dead node answers nobody. `progress` is
-    told what is being waited for.
+    One API server; whoever is behind its proxy gets `agent_seconds`, for a dead node answers
+    nobody, and one of many agents no more than `patience` has. `progress` is told what is being
+    waited for.
     """
 
     client: Client
     agent_seconds: float
     progress: Callable[[str], None]
     direct: Direct = field(default_factory=Direct)
+    patience: Patience = field(default_factory=Patience)
 
     def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """
         Ask several at the same time; answers come in the order of the questions.
         """
-        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="ask") as pool:
+        with ThreadPoolExecutor(MOST_ASKED, thread_name_prefix="ask") as pool:
             return list(pool.map(ask, items))
 
     def listed(
@@ -94,7 +104,8 @@ class ClusterReader:
         """
         Read a whole collection, each object projected on the way.
         """
-        return collect(self.client.get, path, keep, query).items
+        page = self.client.page
+        return collect_pages(lambda asked: page(path, keep, asked), path, query).items
 
     def nodes(self) -> tuple[dict[str, SeenNode], str]:
         """
@@ -123,15 +134,16 @@ class ClusterReader:
         cannot be read; no namespace means all.
         """
         notes: list[str] = []
+        plans = AlikePlans()
 
         def keep(raw: JsonObject) -> SeenPod | None:
             try:
                 its_node = nodes.get(node_of(raw))
-                pod = see_pod(raw, None if its_node is None else its_node.gpu)
+                pod = see_pod(raw, None if its_node is None else its_node.gpu, plans=plans)
             except InvalidError as error:
                 notes.append(f"a pod cannot be read: {error}")
                 return None
-            return pod if pod.uses_gpu else None
+            return slim(pod) if pod.uses_gpu else None
 
         chosen = f"{LIVING},spec.nodeName={node}" if node else LIVING
         path = core("namespaces", namespace, "pods") if namespace else core("pods")
@@ -146,23 +158,18 @@ class ClusterReader:
             return self.direct.agent_pods(), ""
         path = core("namespaces", SYSTEM_NAMESPACE, "pods")
         try:
-            return self.listed(path, as_is, {"labelSelector": AGENT_LABEL}), ""
+            return self.listed(path, asked_of, {"labelSelector": AGENT_LABEL}), ""
         except ForbiddenError:
             return [], (
                 f"you may not list pods in {SYSTEM_NAMESPACE}, where the agents are: "
                 "nothing measured is shown"
             )
 
-    def agents(self, pods: Iterable[Object]) -> tuple[NodeAgent, ...]:
+    def agents(self, pods: Iterable[Object], wanted: Wanted | None = None) -> tuple[NodeAgent, ...]:
         """
-        Ask these agents for their snapshots.
+        Ask these agents for their snapshots, or for what is wanted of them.
         """
-        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="ask") as pool:
-            asked = [pool.submit(self._agent, pod) for pod in pods]
-            while (waiting := wait(asked, timeout=_PATIENCE_SECONDS)).not_done:
-                count = counted(len(asked), "agent")
-                self.progress(f"waiting for {len(waiting.not_done)} of {count}")
-            return tuple(item.result() for item in asked)
+        return ask_agents(pods, partial(self.ask_agent, path=SNAPSHOT), self.progress, wanted)
 
     def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
         """
@@ -196,52 +203,57 @@ class ClusterReader:
         """
         Ask about the pods of a namespace, or of all, and about the nodes they run on.
         """
-        return self.scene(self.objects_of_pods(namespace, node))
+        if namespace:
+            return self.scene(self.objects_of_pods(namespace, node), CARDS_AND_PODS)
+        return self._scene(lambda: self.objects_of_pods("", node), node, CARDS_AND_PODS)
 
-    def scene_of_nodes(self, node: str) -> Scene:
+    def scene_of_nodes(self, node: str, wanted: Wanted) -> Scene:
         """
         Ask about one node and its cards, or about all.
         """
-        return self.scene(self.objects_of_nodes(node))
+        return self._scene(lambda: self.objects_of_nodes(node), node, wanted)
 
-    def scene(self, objects: SeenObjects) -> Scene:
+    def scene(self, objects: SeenObjects, wanted: Wanted | None = None) -> Scene:
         """
         Ask the agents whom the objects name.
         """
-        return scene_of(objects, self.agents(objects.agent_pods))
+        return scene_of(objects, self.agents(objects.agent_pods, wanted))
 
-    def proxied(self, pod: Object, path: str) -> str:
+    def ask_agent(self, pod: Object, path: str) -> str:
+        """
+        Read a page of an agent, and wait no longer than agents take.
+        """
+        most = self.agent_seconds
+        return self.patience.ask(lambda seconds: self.proxied(pod, path, min(seconds, most)))
+
+    def proxied(self, pod: Object, path: str, seconds: float | None = None) -> str:
         """
         Read a page of a pod's status port through the API server, or at its own address.
         """
+        seconds = self.agent_seconds if seconds is None else seconds
         if name_of(pod) in self.direct.agents.values():
-            return page(f"{name_of(pod)}{path}", self.agent_seconds)
+            return page(f"{name_of(pod)}{path}", seconds)
         target = f"{name_of(pod)}:{status_port(pod)}"
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
-        return self.client.text(f"{at}{path}", timeout_seconds=self.agent_seconds)
+        return self.client.text(f"{at}{path}", timeout_seconds=seconds)
+
+    def _scene(self, read: Callable[[], SeenObjects], node: str, wanted: Wanted) -> Scene:
+        """
+        Ask the agents of one node, or of all, while the API server lists everything else.
+        """
+
+        def answers() -> tuple[NodeAgent, ...]:
+            return self.agents(self._noted_agent_pods(node)[0], wanted)
+
+        with ThreadPoolExecutor(1, thread_name_prefix="agents") as beside:
+            asked = beside.submit(answers)
+            objects = read()
+            return scene_of(objects, asked.result())
 
     def _noted_agent_pods(self, node: str) -> tuple[list[JsonObject], str]:
         pods, hidden = self.agent_pods()
         chosen = [pod for pod in pods if node in ("", node_of(pod))]
         return chosen, hidden or ("" if pods else NO_AGENTS)
-
-    def _agent(self, pod: Object) -> NodeAgent:
-        name, node = name_of(pod), node_of(pod)
-        if not is_ready(pod):
-            # Its node is lost, or it has not started: asking would cost the whole patience.
-            return NodeAgent(node, name, ready=False, trouble="its pod is not ready")
-        since = time.monotonic()
-        try:
-            text = self.proxied(pod, "/v1/snapshot")
-            return NodeAgent(node, name, snapshot=read_snapshot(text), text=text)
-        except GpufenceError as error:
-            return NodeAgent(
-                node,
-                name,
-                trouble=silence_reason(error),
-                denied=isinstance(error, ForbiddenError),
-                late=time.monotonic() - since >= LATE_SECONDS,
-            )
 
 
 @contextmanager
@@ -272,5 +284,5 @@ def client_settings(call: argparse.Namespace, environ: Mapping[str, str]) -> Cli
         context=call.context,
         connect_timeout_seconds=min(settings.connect_timeout_seconds, call.request_timeout),
         reply_timeout_seconds=call.request_timeout,
-        pool_connections=_WORKERS,
+        pool_connections=MOST_ASKED,
     )

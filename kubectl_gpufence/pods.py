@@ -4,14 +4,14 @@ PURE. What the API server says of a pod: what it declares, what was injected, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.devices import Reading, with_devices
-from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Units, Unreadable
+from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.held import held_limits
 from gpufence.plan import Done, read_plan
@@ -19,14 +19,16 @@ from gpufence.pods import ContainerKind, read_pod
 from gpufence.shape import Object, as_object, as_text, as_texts, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gpufence.nodes import GpuNode
     from gpufence.plan import Plan
     from gpufence.pods import Pod
 
 STATUS_PORT: Final = 8080
+_STATUS: Final = "status"
 
+_DECLARING: Final = frozenset({*ANNOTATION_KEYS, *CARD_KEYS})
 _NOTHING: Mapping[str, str] = {}
 _NO_CLAIMS: Mapping[str, Object | str] = {}
 
@@ -60,7 +62,7 @@ class Declaration:
 class SeenPod:
     """
     A pod as the API server has it. `injected` is empty where the webhook never saw it, `owner` is
-    `ContainerKind/name` of its controller.
+    `ContainerKind/name` of its controller, `quoted` what counts of its namespace's annotations.
     """
 
     uid: str
@@ -72,13 +74,21 @@ class SeenPod:
     terminating: bool
     injected: str
     recorded: RecordedPlan
-    declaration: Declaration
     uses_gpu: bool
     pod: Pod
+    on_node: GpuNode | None
+    quoted: Mapping[str, str]
 
     @property
     def annotations(self) -> Mapping[str, str]:
         return self.pod.annotations
+
+    @property
+    def declaration(self) -> Declaration:
+        """
+        Work out what it declares; of most pods nobody asks that, since their plans say it.
+        """
+        return declaration_of(self.pod, self.on_node, self.quoted)
 
     @property
     def limit_bytes(self) -> int | None:
@@ -124,10 +134,12 @@ def see_pod(
     node: GpuNode | None,
     namespace: Mapping[str, str] = _NOTHING,
     claims: Mapping[str, Object | str] = _NO_CLAIMS,
+    plans: Callable[[Mapping[str, str]], RecordedPlan] | None = None,
 ) -> SeenPod:
     """
     Read a pod; `namespace` are its namespace's annotations, which count where no plan quotes them,
-    and `claims` its resource claims, by its own names, where somebody has read them.
+    `claims` its resource claims, by its own names, where somebody has read them, and `plans` reads
+    plans for whoever has many alike.
 
     Raises:
         InvalidError: it is no pod at all.
@@ -138,7 +150,7 @@ def see_pod(
     pod = read_pod(raw)
     if claims:
         pod = with_devices(pod, claims, Reading(uid, bound=bool(pod.node_name)))
-    recorded = read_recorded(pod.annotations)
+    recorded = (plans or read_recorded)(pod.annotations)
     claiming = bool(pod.claims) and recorded.plan is not None
     quoted = namespace if recorded.plan is None else recorded.plan.namespace
     return SeenPod(
@@ -151,10 +163,24 @@ def see_pod(
         terminating=metadata.get("deletionTimestamp") is not None,
         injected=pod.annotations.get(names.INJECTED, ""),
         recorded=recorded,
-        declaration=declaration_of(pod, node, quoted),
         uses_gpu=bool(wanted_resources(pod)) or claiming or _names_gpu(pod.annotations),
         pod=pod,
+        on_node=node,
+        quoted=quoted,
     )
+
+
+def slim(pod: SeenPod) -> SeenPod:
+    """
+    Return a pod without the annotations that declare nothing, for whoever holds thousands: most of
+    what a pod says is what the webhook wrote, and that has been read.
+    """
+    declaring = {
+        key: text
+        for key, text in pod.annotations.items()
+        if key in _DECLARING or (key.startswith(names.PREFIX) and key not in names.WRITTEN_KEYS)
+    }
+    return replace(pod, pod=pod.pod._replace(annotations=declaring))
 
 
 def read_recorded(annotations: Mapping[str, str]) -> RecordedPlan:
@@ -171,6 +197,29 @@ def read_recorded(annotations: Mapping[str, str]) -> RecordedPlan:
         return RecordedPlan(trouble=str(error), newer=True)
     except GpufenceError as error:
         return RecordedPlan(trouble=str(error))
+
+
+class AlikePlans:
+    """
+    Reads plans, equal ones that come soon after each other once: pods of one owner stand together
+    in a list, and their plans are equal on nodes of one kind.
+    """
+
+    MOST: Final = 64
+
+    def __init__(self) -> None:
+        self._known: dict[str, RecordedPlan] = {}
+
+    def __call__(self, annotations: Mapping[str, str]) -> RecordedPlan:
+        text = annotations.get(names.PLAN)
+        if text is None:
+            return read_recorded(annotations)
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) >= self.MOST:
+                self._known.clear()
+            found = self._known[text] = read_recorded(annotations)
+        return found
 
 
 def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str]) -> Declaration:
@@ -232,6 +281,20 @@ def is_ready(raw: Object) -> bool:
     )
 
 
+def asked_of(raw: Object) -> dict[str, object]:
+    """
+    Keep of a pod of ours what is needed to ask it: its name, its node, whether it is ready, and its
+    port.
+    """
+    port = {"name": _STATUS, "containerPort": status_port(raw)}
+    ready = [{"type": "Ready", "status": "True"}] if is_ready(raw) else []
+    return {
+        "metadata": {"name": name_of(raw)},
+        "spec": {"nodeName": node_of(raw), "containers": [{"ports": [port]}]},
+        "status": {"conditions": ready},
+    }
+
+
 def status_port(raw: Object) -> int:
     """
     Return the port that a pod's container calls `status`.
@@ -240,7 +303,7 @@ def status_port(raw: Object) -> int:
     for container in objects(spec.get("containers"), "spec.containers"):
         for port in objects(container.get("ports"), "spec.containers[].ports"):
             number = port.get("containerPort")
-            if port.get("name") == "status" and isinstance(number, int):
+            if port.get("name") == _STATUS and isinstance(number, int):
                 return number
     return STATUS_PORT
 

@@ -118,19 +118,23 @@ def by_node(agents: Iterable[NodeAgent]) -> dict[str, NodeAgent]:
 
 def see_node(raw: Object) -> SeenNode:
     """
-    Read a Node.
+    Read a Node; its labels are of no use here, and are half of it.
 
     Raises:
         InvalidError: it is no node at all.
     """
     name, gpu = name_of(raw), read_node(raw, Units())
+    gpu = None if gpu is None else gpu._replace(labels={})
     text = annotations_of(raw).get(CARDS)
     if text is None:
         return SeenNode(name, gpu)
     try:
-        return SeenNode(name, gpu, cards=read_cards(text))
+        cards = read_cards(text)
     except GpufenceError as error:
         return SeenNode(name, gpu, cards_trouble=str(error))
+    if gpu is not None and gpu.cards == cards.cards:
+        cards = cards._replace(cards=gpu.cards)
+    return SeenNode(name, gpu, cards=cards)
 
 
 def row_of(pod: SeenPod, snapshot: Snapshot | None) -> PodRow | None:

@@ -13,6 +13,7 @@ from gpufence.snapshot.rows import (
     PodRow,
     ProcessRow,
     Snapshot,
+    SnapshotPart,
     UseRow,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "PodRow",
     "ProcessRow",
     "Snapshot",
+    "SnapshotPart",
     "UseRow",
     "read_snapshot",
     "write_snapshot",

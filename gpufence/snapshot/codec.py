@@ -6,7 +6,7 @@ can tell.
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Final, get_args
 
 from gpufence.fields import (
     BYTES,
@@ -33,12 +33,14 @@ from gpufence.snapshot.rows import (
     PodRow,
     ProcessRow,
     Snapshot,
+    SnapshotPart,
     UseRow,
 )
 
 VERSION: Final = 1
 
 _NAME = "snapshot"
+_PARTS: Final[frozenset[SnapshotPart]] = frozenset(get_args(SnapshotPart))
 
 
 def write_snapshot(snapshot: Snapshot) -> str:
@@ -49,15 +51,19 @@ def write_snapshot(snapshot: Snapshot) -> str:
     return json.dumps(whole, separators=(",", ":"), allow_nan=False)
 
 
-def read_snapshot(text: str) -> Snapshot:
+def read_snapshot(text: str, parts: frozenset[SnapshotPart] | None = None) -> Snapshot:
     """
-    Read what `/v1/snapshot` answers.
+    Read what `/v1/snapshot` answers; of its lists only these parts, the others being empty, or all
+    of them.
 
     Raises:
         UnknownVersionError: a newer agent wrote it.
         InvalidError: it is not what an agent writes.
     """
-    return _SNAPSHOT.read(read_versioned(text, _NAME, VERSION), _NAME)
+    written = read_versioned(text, _NAME, VERSION)
+    if parts is not None:
+        written = {**written, **{part: [] for part in _PARTS - parts}}
+    return _SNAPSHOT.read(written, _NAME)
 
 
 def _write_nobody(row: NobodyRow) -> dict[str, object]:

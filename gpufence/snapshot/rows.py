@@ -6,7 +6,7 @@ None is what nobody can tell at the moment. It is never zero, and a reader must 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 
 class CardRow(NamedTuple):
@@ -40,6 +40,11 @@ class ProcessRow(NamedTuple):
     container: str = ""
     command: str = ""
 
+
+SnapshotPart: TypeAlias = Literal["cards", "pods", "nobody", "owners"]
+"""
+The lists of a snapshot, which is nearly all of it: a reader of thousands takes those it shows.
+"""
 
 BUSY: Final = "busy"  # what a pod does on a card; the other words are idle and unknown
 

@@ -14,6 +14,7 @@ from gpufence.errors import GpufenceError
 from gpufence.mode import MODES
 from gpufence.shape import Object, as_object, as_text, objects
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
+from kubectl_gpufence.agents import CARD_ROWS
 from kubectl_gpufence.ask import WEBHOOK_LABEL
 from kubectl_gpufence.doctor.checks_claims import read_published
 from kubectl_gpufence.doctor.installation import (
@@ -65,7 +66,7 @@ def read_installation(reader: ClusterReader) -> Installation:
     """
     nodes, no_nodes = reader.nodes()
     agent_pods, no_agents = reader.agent_pods()
-    agents = by_node(reader.agents(agent_pods))
+    agents = by_node(reader.agents(agent_pods, CARD_ROWS))
     namespaces = _asked(lambda: reader.listed(core("namespaces"), read_labelled), "namespaces")
     pods = _asked(lambda: reader.pods("", "", nodes)[0], "pods of all namespaces")
     version, system, deployment, configuration, switch, *policies = reader.together(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
 from kube import KubeError, ReplyError, core
+from kubectl_gpufence.agents import CARDS_AND_PODS
 from kubectl_gpufence.ask import LIVING, NO_AGENTS, reading
 from kubectl_gpufence.gpushare.books import read_book, read_booking, with_bookings
 from kubectl_gpufence.gpushare.tables import Holdings, details, summary
@@ -128,7 +129,8 @@ def _holdings(reader: ClusterReader, books: Iterable[NodeBook], output: Output) 
     """
     pods, hidden = reader.agent_pods()
     names = {book.name for book in books}
-    agents = by_node(reader.agents(pod for pod in pods if node_of(pod) in names))
+    asked = [pod for pod in pods if node_of(pod) in names]
+    agents = by_node(reader.agents(asked, CARDS_AND_PODS))
     silent = silent_notes(agents.values())
     output.notes([note for note in (hidden or ("" if pods else NO_AGENTS), *silent) if note])
     return Holdings(Scene(agents=agents).snapshots)

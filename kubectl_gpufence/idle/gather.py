@@ -15,6 +15,7 @@ from kube.discovery import Kinds
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner, owner_of
 from kube.workloads import find_owner
+from kubectl_gpufence.agents import POD_ROWS
 from kubectl_gpufence.ask import LIVING, NO_AGENTS
 from kubectl_gpufence.direct import AddressError, page
 from kubectl_gpufence.idle.lines import IdleScene, OwnedPod
@@ -65,7 +66,7 @@ def snapshots_of(
     agent_pods, hidden = reader.agent_pods()
     if hidden or not agent_pods:
         return {}, [hidden or NO_AGENTS]
-    answers = reader.agents(pod for pod in agent_pods if node_of(pod) in wanted)
+    answers = reader.agents((pod for pod in agent_pods if node_of(pod) in wanted), POD_ROWS)
     chosen = by_node(answers)
     snapshots = {
         node: agent.snapshot for node, agent in chosen.items() if agent.snapshot is not None

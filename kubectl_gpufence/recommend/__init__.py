@@ -14,6 +14,7 @@ from gpufence.errors import InvalidError
 from gpufence.shape import as_object
 from gpufence.text import printable
 from kube import ForbiddenError, NotFoundError
+from kubectl_gpufence.agents import CARDS_AND_PODS
 from kubectl_gpufence.pods import owner_of
 from kubectl_gpufence.recommend.amounts import NodeWords
 from kubectl_gpufence.recommend.lines import need_json, needs_csv, needs_table, title
@@ -55,7 +56,7 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
 
 
 def _pack(call: argparse.Namespace, reader: ClusterReader, needs: Needs, output: Output) -> int:
-    scene = reader.scene_of_nodes("")
+    scene = reader.scene_of_nodes("", CARDS_AND_PODS)
     rows = packings(scene.snapshots, needs.items, call.namespace)
     notes = tuple(dict.fromkeys((*needs.notes, *scene.notes)))
     if call.output == "json":

@@ -27,6 +27,7 @@ from gpufence.need.summary import NO_TERMS
 from gpufence.times import write_moment
 from kube import ForbiddenError, NotFoundError, core
 from kube.kinds import ApiKind
+from kubectl_gpufence.agents import OWNER_ROWS
 from kubectl_gpufence.pods import annotations_of, is_ready, name_of, node_of
 from kubectl_gpufence.recommend.lines import chosen
 from kubectl_gpufence.report.owners import owner_lines
@@ -76,7 +77,7 @@ def read_needs(reader: ClusterReader, namespace: str) -> Needs:
         said = summaries(nodes, lambda key: terms.get(key.namespace, NO_TERMS))
         items = tuple(chosen(said, namespace))
         return Needs(FROM_AGENTS, items, (*why_not, *silent))
-    scene = reader.scene_of_nodes("")
+    scene = reader.scene_of_nodes("", OWNER_ROWS)
     items = tuple(_reported(line) for line in owner_lines(scene, namespace))
     since = (
         "no agent remembers days: these are figures since the agents started, to be trusted less"
@@ -146,7 +147,7 @@ def remembered(reader: ClusterReader) -> tuple[list[NodeNeed], tuple[str, ...]]:
 
 def _need(reader: ClusterReader, pod: JsonObject, today: str) -> NodeNeed | None:
     try:
-        return bounded(read_need(reader.proxied(pod, PAGE)), today) if is_ready(pod) else None
+        return bounded(read_need(reader.ask_agent(pod, PAGE)), today) if is_ready(pod) else None
     except GpufenceError:
         return None
 

@@ -11,6 +11,7 @@ from gpufence.need import merged
 from gpufence.need.target import MARGIN_PERCENT
 from gpufence.shape import as_object, as_text
 from kube import ForbiddenError, core
+from kubectl_gpufence.agents import OWNER_ROWS
 from kubectl_gpufence.pods import node_of
 from kubectl_gpufence.report.owners import (
     owner_json,
@@ -69,17 +70,20 @@ def _scene(call: argparse.Namespace, reader: ClusterReader) -> Scene:
     Ask the agents of the nodes where a namespace has or had pods; of a namespace of which nobody
     knows that, and of all namespaces, ask all.
     """
-    objects = reader.objects_of_nodes("")
-    used = set() if call.every_node or not call.namespace else _nodes_of(call.namespace, reader)
+    if call.every_node or not call.namespace:
+        return reader.scene_of_nodes("", OWNER_ROWS)
+    objects, used = reader.objects_of_nodes(""), _nodes_of(call.namespace, reader)
     asked = tuple(pod for pod in objects.agent_pods if node_of(pod) in used)
     left = len(objects.agent_pods) - len(asked)
     if not asked or not left:
-        return reader.scene(objects)
+        return reader.scene(objects, OWNER_ROWS)
     note = (
         f"{counted(left, 'agent')} not asked, on whose nodes {call.namespace} has no pods and no "
         "Events: --every-node asks all"
     )
-    return reader.scene(objects._replace(agent_pods=asked, notes=(*objects.notes, note)))
+    return reader.scene(
+        objects._replace(agent_pods=asked, notes=(*objects.notes, note)), OWNER_ROWS
+    )
 
 
 def _nodes_of(namespace: str, reader: ClusterReader) -> set[str]:

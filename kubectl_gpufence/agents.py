@@ -1,0 +1,125 @@
+"""
+Asking agents for their snapshots: many at the same time, and none for much longer than the others
+take to answer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpufence.errors import GpufenceError
+from gpufence.snapshot import read_snapshot
+from kube import ForbiddenError
+from kubectl_gpufence.pods import is_ready, name_of, node_of
+from kubectl_gpufence.reasons import silence_reason
+from kubectl_gpufence.scene import NodeAgent
+from kubectl_gpufence.table import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gpufence.shape import Object
+    from gpufence.snapshot import Snapshot, SnapshotPart
+
+MOST_ASKED: Final = 32
+"""
+Agents that are asked at the same time: as many that hang cost no more than one of them.
+"""
+LATE_SECONDS: Final = 1.0
+"""An agent that takes longer to give no answer costs those time who wait for all."""
+SNAPSHOT: Final = "/v1/snapshot"
+_PATIENCE_SECONDS: Final = 2.0
+
+
+class Patience:
+    """
+    How long an agent is waited for. Once enough have answered, who takes ten times as long as the
+    slowest of them is taken to hang, though not within a second: what agents answer is ready before
+    they are asked, and in a large cluster some always hang.
+    """
+
+    FIRST_SECONDS: Final = 3.0
+    LEAST_SECONDS: Final = LATE_SECONDS
+    ENOUGH: Final = 20
+    TIMES: Final = 10.0
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answers = 0
+        self._slowest = 0.0
+
+    @property
+    def seconds(self) -> float:
+        if self._answers < self.ENOUGH:
+            return self.FIRST_SECONDS
+        return min(self.FIRST_SECONDS, max(self.LEAST_SECONDS, self.TIMES * self._slowest))
+
+    def ask(self, read: Callable[[float], str]) -> str:
+        """
+        Read with so many seconds of patience, and learn from how many it took.
+        """
+        began = time.monotonic()
+        text = read(self.seconds)
+        with self._lock:
+            self._answers += 1
+            self._slowest = max(self._slowest, time.monotonic() - began)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """
+    What is read of each snapshot, and what of that is kept, so that those of thousands of nodes
+    have room.
+    """
+
+    parts: frozenset[SnapshotPart]
+    keep: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot
+
+
+CARD_ROWS: Final = Wanted(frozenset({"cards"}))
+POD_ROWS: Final = Wanted(frozenset({"pods"}))
+CARDS_AND_PODS: Final = Wanted(frozenset({"cards", "pods"}))
+OWNER_ROWS: Final = Wanted(frozenset({"owners"}))
+
+
+def ask_agents(
+    pods: Iterable[Object],
+    page_of: Callable[[Object], str],
+    progress: Callable[[str], None],
+    wanted: Wanted | None,
+) -> tuple[NodeAgent, ...]:
+    """
+    Ask these agents, and say how many are waited for. Without `wanted` their snapshots are kept as
+    a whole, and as text, too.
+    """
+
+    def ask(pod: Object) -> NodeAgent:
+        name, node = name_of(pod), node_of(pod)
+        if not is_ready(pod):
+            # Its node is lost, or it has not started: asking would cost the whole patience.
+            return NodeAgent(node, name, ready=False, trouble="its pod is not ready")
+        since = time.monotonic()
+        try:
+            text = page_of(pod)
+            if wanted is None:
+                return NodeAgent(node, name, snapshot=read_snapshot(text), text=text)
+            return NodeAgent(node, name, snapshot=wanted.keep(read_snapshot(text, wanted.parts)))
+        except GpufenceError as error:
+            return NodeAgent(
+                node,
+                name,
+                trouble=silence_reason(error),
+                denied=isinstance(error, ForbiddenError),
+                late=time.monotonic() - since >= LATE_SECONDS,
+            )
+
+    with ThreadPoolExecutor(MOST_ASKED, thread_name_prefix="ask") as pool:
+        asked = [pool.submit(ask, pod) for pod in pods]
+        while (waiting := wait(asked, timeout=_PATIENCE_SECONDS)).not_done:
+            progress(f"waiting for {len(waiting.not_done)} of {counted(len(asked), 'agent')}")
+        return tuple(item.result() for item in asked)

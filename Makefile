@@ -12,7 +12,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda versions images frameworks frameworks-clean soak bench lock docs manifests dashboards clean
+.PHONY: help setup check test demo e2e keda versions images frameworks frameworks-clean soak bench scale lock docs manifests dashboards clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -85,6 +85,12 @@ soak: $(READY) ## the long runs (many minutes)
 bench: $(READY) ## measure speed and memory, as ratios within one run
 	@$(BIN)/python -m simulator build
 	@$(BIN)/python -m tests.bench
+
+scale: $(READY) ## 5,000 GPU nodes and 50,000 pods on a real API server: what everything takes (20 minutes, 8 GB of memory; NODES=500: three minutes)
+	@$(BIN)/python -m simulator build
+	@$(BIN)/python -m tests.scale $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) \
+	  $(if $(SILENT),--silent $(SILENT)) $(if $(AGENTS),--agents $(AGENTS)) $(if $(RATE),--rate $(RATE)) \
+	  $(if $(SECONDS),--seconds $(SECONDS))
 
 lock: $(READY) ## renew requirements/*.txt from pyproject.toml (releases at least a week old)
 	@$(BIN)/python -m tests.unit.house lock

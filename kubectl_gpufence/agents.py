@@ -35,7 +35,7 @@ SNAPSHOT: Final = "/v1/snapshot"
 _PATIENCE_SECONDS: Final = 2.0
 
 
-class Patience:
+class AgentPatience:
     """
     How long an agent is waited for. Once enough have answered, who takes ten times as long as the
     slowest of them is taken to hang, though not within a second: what agents answer is ready before
@@ -71,7 +71,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Extract:
     """
     What is read of each snapshot, and what of that is kept, so that those of thousands of nodes
     have room.
@@ -81,17 +81,17 @@ class Wanted:
     keep: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot
 
 
-CARD_ROWS: Final = Wanted(frozenset({"cards"}))
-POD_ROWS: Final = Wanted(frozenset({"pods"}))
-CARDS_AND_PODS: Final = Wanted(frozenset({"cards", "pods"}))
-OWNER_ROWS: Final = Wanted(frozenset({"owners"}))
+CARD_ROWS: Final = Extract(frozenset({"cards"}))
+POD_ROWS: Final = Extract(frozenset({"pods"}))
+CARDS_AND_PODS: Final = Extract(frozenset({"cards", "pods"}))
+OWNER_ROWS: Final = Extract(frozenset({"owners"}))
 
 
 def ask_agents(
     pods: Iterable[Object],
     page_of: Callable[[Object], str],
     progress: Callable[[str], None],
-    wanted: Wanted | None,
+    wanted: Extract | None,
 ) -> tuple[NodeAgent, ...]:
     """
     Ask these agents, and say how many are waited for. Without `wanted` their snapshots are kept as

@@ -27,20 +27,13 @@ from kubectl_gpufence.agents import (
     CARDS_AND_PODS,
     MOST_ASKED,
     SNAPSHOT,
-    Patience,
-    Wanted,
+    AgentPatience,
+    Extract,
     ask_agents,
 )
+from kubectl_gpufence.bulk import AlikePlans, asked_of, slim
 from kubectl_gpufence.direct import Direct, addresses, page
-from kubectl_gpufence.pods import (
-    AlikePlans,
-    asked_of,
-    name_of,
-    node_of,
-    see_pod,
-    slim,
-    status_port,
-)
+from kubectl_gpufence.pods import name_of, node_of, see_pod, status_port
 from kubectl_gpufence.scene import (
     Scene,
     SeenNode,
@@ -89,7 +82,7 @@ class ClusterReader:
     agent_seconds: float
     progress: Callable[[str], None]
     direct: Direct = field(default_factory=Direct)
-    patience: Patience = field(default_factory=Patience)
+    patience: AgentPatience = field(default_factory=AgentPatience)
 
     def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """
@@ -165,7 +158,9 @@ class ClusterReader:
                 "nothing measured is shown"
             )
 
-    def agents(self, pods: Iterable[Object], wanted: Wanted | None = None) -> tuple[NodeAgent, ...]:
+    def agents(
+        self, pods: Iterable[Object], wanted: Extract | None = None
+    ) -> tuple[NodeAgent, ...]:
         """
         Ask these agents for their snapshots, or for what is wanted of them.
         """
@@ -207,13 +202,13 @@ class ClusterReader:
             return self.scene(self.objects_of_pods(namespace, node), CARDS_AND_PODS)
         return self._scene(lambda: self.objects_of_pods("", node), node, CARDS_AND_PODS)
 
-    def scene_of_nodes(self, node: str, wanted: Wanted) -> Scene:
+    def scene_of_nodes(self, node: str, wanted: Extract) -> Scene:
         """
         Ask about one node and its cards, or about all.
         """
         return self._scene(lambda: self.objects_of_nodes(node), node, wanted)
 
-    def scene(self, objects: SeenObjects, wanted: Wanted | None = None) -> Scene:
+    def scene(self, objects: SeenObjects, wanted: Extract | None = None) -> Scene:
         """
         Ask the agents whom the objects name.
         """
@@ -237,7 +232,7 @@ class ClusterReader:
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", timeout_seconds=seconds)
 
-    def _scene(self, read: Callable[[], SeenObjects], node: str, wanted: Wanted) -> Scene:
+    def _scene(self, read: Callable[[], SeenObjects], node: str, wanted: Extract) -> Scene:
         """
         Ask the agents of one node, or of all, while the API server lists everything else.
         """

@@ -4,14 +4,14 @@ PURE. What the API server says of a pod: what it declares, what was injected, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.devices import Reading, with_devices
-from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, Undeclared, Units, Unreadable
+from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Units, Unreadable
 from gpufence.errors import GpufenceError, UnknownVersionError
 from gpufence.held import held_limits
 from gpufence.plan import Done, read_plan
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from gpufence.pods import Pod
 
 STATUS_PORT: Final = 8080
-_STATUS: Final = "status"
+STATUS: Final = "status"
 
-_DECLARING: Final = frozenset({*ANNOTATION_KEYS, *CARD_KEYS})
 _NOTHING: Mapping[str, str] = {}
 _NO_CLAIMS: Mapping[str, Object | str] = {}
 
@@ -170,19 +169,6 @@ def see_pod(
     )
 
 
-def slim(pod: SeenPod) -> SeenPod:
-    """
-    Return a pod without the annotations that declare nothing, for whoever holds thousands: most of
-    what a pod says is what the webhook wrote, and that has been read.
-    """
-    declaring = {
-        key: text
-        for key, text in pod.annotations.items()
-        if key in _DECLARING or (key.startswith(names.PREFIX) and key not in names.WRITTEN_KEYS)
-    }
-    return replace(pod, pod=pod.pod._replace(annotations=declaring))
-
-
 def read_recorded(annotations: Mapping[str, str]) -> RecordedPlan:
     """
     Read the plan that the webhook wrote on a pod.
@@ -197,29 +183,6 @@ def read_recorded(annotations: Mapping[str, str]) -> RecordedPlan:
         return RecordedPlan(trouble=str(error), newer=True)
     except GpufenceError as error:
         return RecordedPlan(trouble=str(error))
-
-
-class AlikePlans:
-    """
-    Reads plans, equal ones that come soon after each other once: pods of one owner stand together
-    in a list, and their plans are equal on nodes of one kind.
-    """
-
-    MOST: Final = 64
-
-    def __init__(self) -> None:
-        self._known: dict[str, RecordedPlan] = {}
-
-    def __call__(self, annotations: Mapping[str, str]) -> RecordedPlan:
-        text = annotations.get(names.PLAN)
-        if text is None:
-            return read_recorded(annotations)
-        found = self._known.get(text)
-        if found is None:
-            if len(self._known) >= self.MOST:
-                self._known.clear()
-            found = self._known[text] = read_recorded(annotations)
-        return found
 
 
 def declaration_of(pod: Pod, node: GpuNode | None, namespace: Mapping[str, str]) -> Declaration:
@@ -281,20 +244,6 @@ def is_ready(raw: Object) -> bool:
     )
 
 
-def asked_of(raw: Object) -> dict[str, object]:
-    """
-    Keep of a pod of ours what is needed to ask it: its name, its node, whether it is ready, and its
-    port.
-    """
-    port = {"name": _STATUS, "containerPort": status_port(raw)}
-    ready = [{"type": "Ready", "status": "True"}] if is_ready(raw) else []
-    return {
-        "metadata": {"name": name_of(raw)},
-        "spec": {"nodeName": node_of(raw), "containers": [{"ports": [port]}]},
-        "status": {"conditions": ready},
-    }
-
-
 def status_port(raw: Object) -> int:
     """
     Return the port that a pod's container calls `status`.
@@ -303,7 +252,7 @@ def status_port(raw: Object) -> int:
     for container in objects(spec.get("containers"), "spec.containers"):
         for port in objects(container.get("ports"), "spec.containers[].ports"):
             number = port.get("containerPort")
-            if port.get("name") == _STATUS and isinstance(number, int):
+            if port.get("name") == STATUS and isinstance(number, int):
                 return number
     return STATUS_PORT
 

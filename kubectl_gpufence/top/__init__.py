@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from kube import KubeError
-from kubectl_gpufence.agents import CARDS_AND_PODS, Wanted
+from kubectl_gpufence.agents import CARDS_AND_PODS, Extract
 from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.top.cards import (
     card_json,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.table import Display
 
 
-_OF_NODES: Final = Wanted(CARDS_AND_PODS.parts, slim)
+_OF_NODES: Final = Extract(CARDS_AND_PODS.parts, slim)
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:

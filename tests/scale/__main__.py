@@ -29,30 +29,41 @@ from tests.scale.stage import Stage, staged
 from tests.support.figures import Figure, as_text
 
 _SETTLE_SECONDS: Final = 12.0
+_LONG_SECONDS, _SHORT_SECONDS = 60.0, 10.0
+_LARGE: Final = 2000  # nodes
 
 
 def read_size(arguments: list[str]) -> tuple[Size, float]:
     """
-    Read how large it is to be, and for how long things are watched.
+    Read how large it is to be, and for how long things are watched; what is not said is in
+    proportion to what the page shows.
     """
     usual = Size()
     parser = argparse.ArgumentParser(prog="python -m tests.scale")
     parser.add_argument("--nodes", type=int, default=usual.nodes)
-    parser.add_argument("--pods", type=int, default=usual.pods)
-    parser.add_argument(
-        "--silent", type=int, default=usual.silent, help="agents that do not answer"
-    )
-    parser.add_argument("--agents", type=int, default=usual.agents, help="real ones at once")
-    parser.add_argument("--rate", type=int, default=usual.rate, help="pods a second")
-    parser.add_argument(
-        "--seconds", type=float, default=60.0, help="how long each thing is watched"
-    )
+    parser.add_argument("--pods", type=int, help="(ten on each node)")
+    parser.add_argument("--silent", type=int, help="agents that do not answer (one of 250)")
+    parser.add_argument("--agents", type=int, help="real ones at once (one of 25 nodes)")
+    parser.add_argument("--rate", type=int, default=usual.rate, help="pods a second (50)")
+    parser.add_argument("--seconds", type=float, help="how long each thing is watched")
     said = parser.parse_args(arguments)
-    if not 0 < said.nodes < MOST_NODES or not 0 < said.pods < MOST_PODS:
-        parser.error(f"--nodes is below {MOST_NODES}, --pods below {MOST_PODS}, and none is 0")
-    if not 0 < said.agents <= said.nodes or not 0 <= said.silent <= said.nodes:
+    nodes = said.nodes
+    if not 0 < nodes < MOST_NODES:
+        parser.error(f"--nodes is more than 0 and less than {MOST_NODES}")
+    pods = _or(said.pods, nodes * usual.pods // usual.nodes)
+    if not 0 < pods < MOST_PODS:
+        parser.error(f"--pods is more than 0 and less than {MOST_PODS}")
+    silent = _or(said.silent, nodes * usual.silent // usual.nodes)
+    agents = _or(said.agents, max(1, nodes * usual.agents // usual.nodes))
+    if not 0 < agents <= nodes or not 0 <= silent <= nodes:
         parser.error("--agents and --silent are at most as many as --nodes")
-    return Size(said.nodes, said.pods, said.silent, said.agents, said.rate), said.seconds
+    seconds = _LONG_SECONDS if nodes >= _LARGE else _SHORT_SECONDS
+    wanted = Size(nodes, pods, silent, agents, said.rate)
+    return wanted, seconds if said.seconds is None else said.seconds
+
+
+def _or(said: int | None, usual: int) -> int:
+    return usual if said is None else said
 
 
 def play(stage: Stage, seconds: float, progress: Progress) -> list[Figure]:
@@ -67,6 +78,7 @@ def play(stage: Stage, seconds: float, progress: Progress) -> list[Figure]:
     ):
         figures += running.ready
         figures += measure_churn(stage, running, seconds, progress)
+        one.wait_until_quiet(progress)
         with resting(one, 5 * seconds, figures, progress):
             figures += measure_plugin(stage, progress)
     with (

@@ -33,6 +33,7 @@ SLOW: Final = {
     "GPUFENCE_IDLE_SECONDS": "86400",  # nobody becomes idle on cards that nobody uses
 }
 _START_SECONDS: Final = 600.0
+_QUIET_SECONDS: Final = 90.0
 
 
 class Fleet:
@@ -42,10 +43,17 @@ class Fleet:
 
     def __init__(self, stage: Stage, relay: Relay, count: int, label: str) -> None:
         self.stage, self.relay, self.count, self.label = stage, relay, count, label
-        self.pods = [size.agent_name(number) for number in range(count)]
+        self._quiet_at = time.time() + _QUIET_SECONDS
 
     def asked(self, since: float, until: float | None = None) -> list[Asked]:
         return self.stage.audit.asked(AGENT, since, time.time() if until is None else until)
+
+    def wait_until_quiet(self, progress: Progress) -> None:
+        """
+        Wait until all that is to be said of the pods has been: after a minute they count as idle.
+        """
+        with progress.step(f"{self.label}: until all is said"):
+            time.sleep(max(0.0, self._quiet_at - time.time()))
 
     def wait_until_watching(self, since: float) -> None:
         """

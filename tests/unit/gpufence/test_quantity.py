@@ -172,6 +172,13 @@ def test_bytes_round_down() -> None:
     assert 966367641 == read_bytes("966367641999m", "field")
 
 
+def test_plain_bytes_are_read_as_they_are() -> None:
+    """
+    Programs write bytes without a unit where no unit keeps them exact.
+    """
+    assert 2254857830 == read_bytes("2254857830", "field")
+
+
 def test_negative_bytes_are_refused() -> None:
     """
     No amount of memory is negative.

@@ -122,6 +122,18 @@ def test_everything_else_reads_back_exactly() -> None:
     assert text == write_snapshot(read_snapshot(text))
 
 
+def test_parts_that_nobody_wants_are_not_read() -> None:
+    """
+    Of thousands of snapshots a reader takes the lists that it shows, whatever is in the others.
+    """
+    said = written()
+    said["owners"] = "none of these"
+
+    read = read_snapshot(json.dumps(said), frozenset({"cards"}))
+
+    assert (SNAPSHOT.cards, (), (), ()) == (read.cards, read.pods, read.nobody, read.owners)
+
+
 @pytest.mark.parametrize("rows", ["cards", "pods", "nobody", "owners"])
 def test_fields_of_a_newer_agent_are_passed_over(rows: str) -> None:
     """

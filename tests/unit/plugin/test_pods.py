@@ -9,7 +9,13 @@ from gpufence.errors import InvalidError
 from gpufence.mode import Mode
 from gpufence.quantity import GIB, MIB
 from kubectl_gpufence.doctor.installation import read_labelled
-from kubectl_gpufence.pods import annotations_of, is_ready, node_of, see_pod, status_port
+from kubectl_gpufence.pods import (
+    annotations_of,
+    is_ready,
+    node_of,
+    see_pod,
+    status_port,
+)
 from kubectl_gpufence.scene import by_node, named, see_node, silent_notes
 from tests.support.builders import container, gpushare, pod
 from tests.support.plugin import agent, raw_node, raw_pod, seen_node, seen_pod, snapshot

@@ -23,8 +23,8 @@ from gpufence.need import NodeNeed, merged, need_configmap, summarise, write_nee
 from gpufence.need.profile import conditions_of, profile_name, write_status
 from kube import JsonObject
 from tests.bench.profiles import CARD, NODES, TEAMS, needs
-from tests.bench.webhook.programs import free_port, memory_mib
-from tests.support.observing import wait_until
+from tests.bench.webhook.programs import free_port
+from tests.support.observing import memory_mib, wait_until
 
 PODS: Final = 50_000
 PODS_OF_OWNER: Final = 10

@@ -91,11 +91,10 @@ def _nodes_of(namespace: str, reader: ClusterReader) -> set[str]:
     Return the nodes of a namespace's pods, living or ended, and those whose kubelets and agents
     have something to say in it: evicted pods are no more.
     """
-    within = ("namespaces", namespace)
     nodes: set[str] = set()
     with suppress(ForbiddenError):  # the agents' word on whose pods they saw needs no such right
-        nodes |= set(reader.listed(core(*within, "pods"), node_of))
-        nodes |= set(reader.listed(core(*within, "events"), _host))
+        nodes |= set(reader.listed(core("namespaces", namespace, "pods"), node_of))
+        nodes |= set(reader.listed(core("namespaces", namespace, "events"), _host))
     return nodes
 
 

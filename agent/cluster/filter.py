@@ -8,6 +8,7 @@ what makes sense: beyond it a text is kept as one that nobody can read.
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -42,11 +43,11 @@ MOST_CONTAINERS: Final = 512
 MOST_RESOURCES: Final = 64
 MOST_LABELS: Final = 64
 MOST_CHARACTERS: Final = 2**15
-MOST_NAME: Final = 320
 """
-Of one pod: its containers of each kind, what each of them asks for, its own words altogether, and
-each word about its owner.
+Of one pod: its containers of each kind, what each of them asks for, and its own words altogether.
 """
+_OWNER_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,319}", re.ASCII)
+"""Of a group with its version, a kind, a name and a UID the first is the longest."""
 _MOST_READ: Final = MOST_CLAIMS + 1  # one more than anybody reads, so that it is seen
 UNREADABLE: Final = "..."
 
@@ -211,13 +212,9 @@ def _owner(reference: JsonObject) -> JsonObject:
     """
     kept = _some(reference, "apiVersion", "kind", "name", "uid", "controller")
     return {
-        key: UNREADABLE if isinstance(text, str) and not _is_name(text) else text
+        key: UNREADABLE if isinstance(text, str) and not _OWNER_WORD.fullmatch(text) else text
         for key, text in kept.items()
     }
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= MOST_NAME and text.isascii()
 
 
 def _bounded(texts: dict[str, str]) -> dict[str, str]:

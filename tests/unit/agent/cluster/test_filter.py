@@ -106,6 +106,21 @@ def test_nothing_is_lost_of_the_shared_vectors(vector: Vector) -> None:
     assert read_pod_on_node(vector.pod, stands) == read_pod_on_node(kept, stands)
 
 
+@pytest.mark.parametrize("word", ["=1+1", "<b>", "a\x1b[31m", "n" * 321, "\U0001f600", ""])
+def test_what_no_owner_can_be_called_is_not_read(word: str) -> None:
+    """
+    The API server takes any text in a reference, and people see it on terminals and in sheets.
+    """
+    raw = full_pod()
+    raw["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": word, "name": word, "uid": "u", "controller": True}
+    ]
+    made_by = read_pod_on_node(filter_pod(raw)[1], ground()).controller
+
+    assert made_by is not None
+    assert ("...", "...") == (made_by.kind, made_by.name)
+
+
 def test_little_is_kept() -> None:
     """
     What others write into a pod takes no memory.

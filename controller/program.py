@@ -121,7 +121,12 @@ class ControllerProgram:
             ProfileWrites(
                 self._client, self._cluster.kinds, self._lease.left, seconds, settings.namespace
             ),
-            ProfileSources(self._lease.left, self._cluster.namespaces, settings.kinds_seconds),
+            ProfileSources(
+                self._lease.left,
+                self._cluster.namespaces,
+                self._cluster.owners,
+                settings.kinds_seconds,
+            ),
             settings.profiles,
             settings.namespace,
         )

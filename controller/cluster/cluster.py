@@ -18,12 +18,13 @@ from kube import WatchSettings
 from kube.discovery import Kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from controller.cluster.kept import NamespaceWords
     from controller.model import ClusterState
     from controller.settings import ControllerSettings
     from kube import Client, ReflectorState
+    from kube.owners import ApiOwner
 
 
 class WatchTrust(NamedTuple):
@@ -92,6 +93,12 @@ class Cluster:
         Return what namespaces say to us, of those that do.
         """
         return self._watches.namespaces.items
+
+    def owners(self) -> Iterator[ApiOwner]:
+        """
+        Yield the owners of kinds that can be scaled or stopped.
+        """
+        return (kept.owner for kept in self._owners.known().owners.values())
 
     def agents(self) -> Mapping[str, str]:
         """

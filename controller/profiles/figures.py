@@ -95,6 +95,16 @@ def by_owner(needs: Iterable[KeptNeed]) -> dict[ProfileOwner, RememberedNeeds]:
     return {owner: known[owner] for owner in with_room(sorted(known, reverse=True), MOST_OWNERS)}
 
 
+def profiles_by_owner(profiles: Iterable[KeptProfile]) -> dict[ProfileOwner, KeptProfile]:
+    """
+    Return the one of each owner.
+    """
+    return {
+        ProfileOwner(each.profile.namespace, each.profile.kind, each.profile.owner): each
+        for each in profiles
+    }
+
+
 def today_of(needs: Iterable[KeptNeed], clock_day: str) -> str:
     """
     Return the day that it is: by our clock, but no later than any node says, since by a clock that

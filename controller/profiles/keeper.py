@@ -23,6 +23,7 @@ from controller.profiles.figures import (
     change_of,
     first_day,
     needs_of,
+    profiles_by_owner,
     terms_of,
     today_of,
 )
@@ -52,43 +53,41 @@ if TYPE_CHECKING:
     from controller.profiles.writes import ProfileWrites
     from controller.settings import ProfileSettings
     from kube import Client
+    from kube.owners import ApiOwner
 
 _log = logging.getLogger(__name__)
 
 MINOR_SECONDS: Final = 3600.0
-"""
-How long what decides nothing waits for its write.
-"""
+"""How long what decides nothing waits for its write."""
 REFUSED_SECONDS: Final = 600.0
 GONE_SECONDS: Final = 3600.0
-"""
-After how long it is asked again whether an owner is there that was not: mostly its pods tell.
-"""
+"""It is asked so often whether an owner is there that was not, where no watch tells of it."""
 LOOKS_PER_WRITE: Final = 5
-"""
-Most owners whose nodes have said something have needed no more than before.
-"""
+"""Most owners whose nodes have said something have needed no more than before."""
 _DAY: Final = len("2026-11-19")
 _NOBODY: Final = RememberedNeeds()
 
 
 class _Wait(NamedTuple):
     """
-    Of what nothing was made, and until when that is left alone, None for as long as it stays so.
+    Of what nothing was made, until when that is left alone, None for as long as it stays so, and
+    whether its owner was not there.
     """
 
     seen: int
     until: float | None
+    gone: bool = False
 
 
 class ProfileSources(NamedTuple):
     """
-    `left` tells for how many seconds the Lease is ours, `namespaces` what those say. A collection
-    that is made later is found within `ask_seconds`.
+    `left` tells for how many seconds the Lease is ours, `namespaces` what those say, `owners` most
+    of those that are there. A collection that is made later is found within `ask_seconds`.
     """
 
     left: Callable[[], float]
     namespaces: Callable[[], Mapping[str, NamespaceWords]]
+    owners: Callable[[], Iterable[ApiOwner]]
     ask_seconds: float
 
 
@@ -181,14 +180,16 @@ class ProfileKeeper:
 
     def _keep_up(self, remembered: Mapping[ProfileOwner, RememberedNeeds], day: str) -> None:
         profiles, words = self._profiles.items, self._sources.namespaces()
-        ceilings = {name: _ceiling(each) for name, each in words.items()}
+        said = {name: read_namespace_options(each.annotations) for name, each in words.items()}
+        ceilings = {name: each.max_memory_bytes for name, each in said.items()}
         if self._there[0] is not profiles:
-            self._there = profiles, {_owner(each): each for each in profiles.values()}
+            self._there = profiles, profiles_by_owner(profiles.values())
         there = self._there[1]
         every = there.keys() | remembered.keys()
         for known in (self._waits, self._written):
             for owner in known.keys() - every:
                 del known[owner]
+        self._look_for_gone()
         writes, looks = self._settings.writes, self._settings.writes * LOOKS_PER_WRITE
         for owner in self._in_turn(every):
             needs, before = remembered.get(owner, _NOBODY), there.get(owner)
@@ -214,6 +215,16 @@ class ProfileKeeper:
         start = 0 if self._next is None else bisect_left(ordered, self._next)
         self._next = None
         return ordered[start:] + ordered[:start]
+
+    def _look_for_gone(self) -> None:
+        """
+        Wait no longer for owners that have been made anew.
+        """
+        gone = {owner for owner, wait in self._waits.items() if wait.gone}
+        for each in self._sources.owners() if gone else ():
+            owner = ProfileOwner(each.namespace, each.kind.kind, each.name)
+            if owner in gone:
+                self._waits.pop(owner, None)
 
     def _waiting(self, owner: ProfileOwner, seen: int) -> bool:
         wait = self._waits.get(owner)
@@ -248,7 +259,7 @@ class ProfileKeeper:
         else:
             until = now + GONE_SECONDS if outcome == GONE else None
             self._written[owner] = now
-        self._waits[owner] = _Wait(seen, until)
+        self._waits[owner] = _Wait(seen, until, gone=outcome == GONE)
         self.outcomes[change.step, outcome] += 1
         return True
 
@@ -281,11 +292,3 @@ class ProfileKeeper:
 
 def today() -> str:
     return write_moment(time.time())[:_DAY]
-
-
-def _owner(kept: KeptProfile) -> ProfileOwner:
-    return ProfileOwner(kept.profile.namespace, kept.profile.kind, kept.profile.owner)
-
-
-def _ceiling(words: NamespaceWords) -> int | None:
-    return read_namespace_options(words.annotations).max_memory_bytes

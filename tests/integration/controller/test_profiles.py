@@ -15,7 +15,7 @@ from gpufence.need import CardNeed, NeedDay, NeedKey, NodeNeed, OwnerNeed, need_
 from gpufence.quantity import GIB, MIB, read_bytes
 from gpufence.times import write_moment
 from kube import ClientSettings, ForbiddenError, InvalidRequestError, connect, core
-from tests.support.controller.site import PROFILE, PROFILES, ControllerSite
+from tests.support.controller.site import DEPLOYMENTS, PROFILE, PROFILES, ControllerSite
 from tests.support.needs import T4
 from tests.support.observing import wait_until
 
@@ -267,6 +267,27 @@ def test_who_is_not_there_gets_no_profile(profiled: ControllerSite, full_namespa
     there = {item["metadata"]["name"] for item in profiled.admin.list(PROFILES).items}
 
     assert {"deployment-worker", "odd-worker"} == there
+
+
+def test_an_owner_that_is_made_anew_has_its_profile_again(
+    profiled: ControllerSite, full_namespace: str
+) -> None:
+    """
+    Of what is remembered of the one before, and with the new one above it.
+    """
+    name = "deployment-worker"
+    first = profiled.deploy(full_namespace, "worker", 0)
+    profiled.remember(need(full_namespace))
+    with profiled.controller() as controller:
+        wait_until(lambda: figures(profiled, full_namespace), controller.lines)
+        profiled.admin.delete(DEPLOYMENTS.path(full_namespace, "worker"))
+        wait_until(lambda: not profiled.profile(full_namespace, name), controller.lines)
+        wait_until(lambda: controller.metrics().get(_writes("create", "gone")), controller.lines)
+        second = profiled.deploy(full_namespace, "worker", 0)
+        wait_until(lambda: figures(profiled, full_namespace), controller.lines)
+    (above,) = profiled.profile(full_namespace, name)["metadata"]["ownerReferences"]
+
+    assert first["metadata"]["uid"] != second["metadata"]["uid"] == above["uid"]
 
 
 def test_what_people_said_stays_when_nothing_is_remembered(

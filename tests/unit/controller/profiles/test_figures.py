@@ -18,6 +18,7 @@ from controller.profiles.figures import (
     change_of,
     first_day,
     needs_of,
+    profiles_by_owner,
     terms_of,
     today_of,
 )
@@ -71,6 +72,15 @@ def test_needs_of_all_nodes_come_together_by_owner() -> None:
 
     assert [OWNER] == list(found)
     assert (2, frozenset({T4})) == (len(found[OWNER].packed), found[OWNER].cards)
+
+
+def test_profiles_are_found_by_their_owner() -> None:
+    """
+    Whose they are is in their spec.
+    """
+    profile = there(None)
+
+    assert {OWNER: profile} == profiles_by_owner([profile])
 
 
 def test_owners_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

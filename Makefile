@@ -5,6 +5,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Where this is set, each worker and each program would compile everything anew, tests above all.
+export PYTHONDONTWRITEBYTECODE =
 READY := .venv/.ready
 # A file's tests stay together, since they share what they start. They also wait a lot, some files for
 # more than a minute, so that there is work for two more than there are cores; four take memory enough.

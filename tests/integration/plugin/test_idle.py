@@ -28,8 +28,6 @@ from tests.support.api_server import reply
 from tests.support.owners import NOTEBOOKS, controlled, define, deployment, undefine
 from tests.support.plugin import card_row, pod_row, raw_pod, snapshot, use_row
 
-pytestmark = pytest.mark.usefixtures("followed")
-
 IDLE = PodActivityRow("idle", 7200.0, "NoKernels", busy_share=0.0)
 BUSY = PodActivityRow("busy", 0.0, "Busy", busy_share=1.0)
 AT = 1_900_000_000.0

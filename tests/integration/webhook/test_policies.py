@@ -41,7 +41,7 @@ FREE = (
     "gpu-memory-of-mine",
     "notgpufence.io/memory",
 )
-PATCHES = 8
+PATCHES = 4
 REFUSALS = (ForbiddenError, InvalidRequestError)
 
 

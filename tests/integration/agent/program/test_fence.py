@@ -4,7 +4,6 @@ Who is evicted and who is not, and what people can read about it.
 
 import signal
 import time
-from functools import partial
 
 from gpufence import names
 from simulator.controlplane import ControlPlane
@@ -133,7 +132,7 @@ def test_below_evict_nobody_is_evicted(
         observed = site.ground(other, "observe")
         for card, ground in enumerate((capped, observed)):
             place(ground, fenced_pod("greedy", OVER, card))
-            assert eventually(partial(_was_told, ground))
+        assert eventually(lambda: _was_told(capped) and _was_told(observed))
         agent.wait_for_outcome("greedy", "would evict")
 
         assert not is_gone(capped, "greedy")

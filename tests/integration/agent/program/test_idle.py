@@ -50,55 +50,43 @@ def idle_metrics(agent: AgentProcess, figure: str = "idle_seconds") -> dict[str,
     }
 
 
-def test_kubectl_waits_for_idle(site: NodeSite, namespace: str) -> None:
+def test_who_does_nothing_says_so_until_it_works(site: NodeSite, namespace: str) -> None:
     """
-    A pod that does nothing says so to whoever waits for it; its busy neighbour says that it works.
+    A pod that does nothing says so to whoever waits for it, its busy neighbour that it works, and
+    one that begins to work takes it back.
     """
     ground = site.ground(namespace)
+    turns = "; after 7s busy 30%; after 3s busy 0" * 5  # however late the agent begins to look
     place(ground, fenced_pod("waits", WITHIN), fenced_pod("works", BUSY))
+    place(ground, fenced_pod("begins", f"{WITHIN}{turns}", card=1))
     with site.agent(**SOON) as agent:
+        wait_for_status(ground, "begins", "True", agent)
         waited = site.plane.kubectl(
-            "wait",
-            f"--for=condition={names.GPU_IDLE}",
-            "pod/waits",
-            "-n",
-            namespace,
-            "--timeout=60s",
+            *("wait", f"--for=condition={names.GPU_IDLE}", "pod/waits"),
+            *("-n", namespace, "--timeout=60s"),
         ).stdout
         busy = wait_for_status(ground, "works", "False", agent)
         idle = condition(ground, "waits")
         known = states(agent)
         seconds, worked = idle_metrics(agent), idle_metrics(agent, "busy_seconds_total")
         conditions = (ground.get("waits") or {})["status"]["conditions"]
+        wait_for_status(ground, "begins", "False", agent)
+        again = wait_for_status(ground, "begins", "True", agent)
 
     assert "condition met" in waited
-    assert ("NoKernels", "Busy") == (idle["reason"], busy["reason"])
+    assert ("NoKernels", "Busy", "NoKernels") == (idle["reason"], busy["reason"], again["reason"])
     assert idle["lastTransitionTime"]
-    assert {"waits": "idle", "works": "busy"} == known
+    assert ("idle", "busy") == (known["waits"], known["works"])
     assert 2.0 <= seconds["waits"]
     assert 0.0 == seconds["works"]
     assert 0.0 == worked["waits"] < worked["works"]
     assert set(OTHERS) <= {item["type"] for item in conditions}
 
 
-def test_who_begins_to_work_takes_it_back(site: NodeSite, namespace: str) -> None:
-    """
-    A pod that was idle and works again is no longer idle.
-    """
-    ground = site.ground(namespace)
-    turns = "; after 7s busy 30%; after 3s busy 0" * 5  # however late the agent begins to look
-    place(ground, fenced_pod("worker", f"{WITHIN}{turns}"))
-    with site.agent(**SOON) as agent:
-        wait_for_status(ground, "worker", "True", agent)
-        wait_for_status(ground, "worker", "False", agent)
-        again = wait_for_status(ground, "worker", "True", agent)
-
-    assert "NoKernels" == again["reason"]
-
-
 def test_what_nobody_can_tell_is_unknown(site: NodeSite, namespace: str) -> None:
     """
-    Where the driver does not tell who works, pods say that nobody knows, and metrics say nothing.
+    Where the driver does not tell who works, pods say that nobody knows, and metrics say nothing;
+    what an agent has said is taken back until the next one knows it itself.
     """
     ground = site.ground(namespace)
     place(ground, fenced_pod("waits", WITHIN))
@@ -113,21 +101,11 @@ def test_what_nobody_can_tell_is_unknown(site: NodeSite, namespace: str) -> None
         finally:
             site.node.state.faults.remove(fault)
         wait_for_status(ground, "waits", "True", agent)
+    with site.agent(**SOON | {"GPUFENCE_IDLE_SECONDS": "4"}) as agent:
+        wait_for_status(ground, "waits", "Unknown", agent)
+        wait_for_status(ground, "waits", "True", agent)
 
     assert "NotMeasurable" == told["reason"]
     assert "nvmlDeviceGetProcessUtilization: code 3" in told["message"]
     assert {"waits": "unknown"} == known
     assert {} == seconds
-
-
-def test_a_new_agent_begins_anew(site: NodeSite, namespace: str) -> None:
-    """
-    What the agent before has said is taken back until the new one knows it itself.
-    """
-    ground = site.ground(namespace)
-    place(ground, fenced_pod("waits", WITHIN))
-    with site.agent(**SOON) as agent:
-        wait_for_status(ground, "waits", "True", agent)
-    with site.agent(**SOON | {"GPUFENCE_IDLE_SECONDS": "5"}) as agent:
-        wait_for_status(ground, "waits", "Unknown", agent)
-        wait_for_status(ground, "waits", "True", agent)

@@ -67,8 +67,8 @@ def test_all_images_are_built_by_default(machine: Machine) -> None:
 
     assert 0 == done.returncode, done.stderr
     assert [
-        f"docker build --tag gpufence/{program}:{VERSION} "
-        f"--file deploy/images/{program}/Dockerfile ."
+        f"docker build --build-arg PROGRAM={program} --target {program} "
+        f"--tag gpufence/{program}:{VERSION} --file deploy/images/Dockerfile ."
         for program in ("webhook", "agent", "certs", "controller")
     ] == machine.calls
 
@@ -106,8 +106,8 @@ def test_base_name_and_tag_can_be_chosen(machine: Machine) -> None:
     machine.build("--base", "b:1", "--name", "example.com/x", "--tag", "t", "certs")
 
     assert (
-        "podman build --build-arg BASE=b:1 --tag example.com/x/certs:t "
-        "--file deploy/images/certs/Dockerfile ."
+        "podman build --build-arg BASE=b:1 --build-arg PROGRAM=certs --target certs "
+        "--tag example.com/x/certs:t --file deploy/images/Dockerfile ."
     ) == machine.calls[0]
 
 

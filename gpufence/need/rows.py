@@ -7,11 +7,12 @@ A day is one of UTC. What nobody could tell is None or zero, as its field says, 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 """The label by which the Deployment controller ends the names of its ReplicaSets."""
@@ -158,14 +159,9 @@ def with_room(items: Sequence[T], most: int) -> list[T]:
     return [*first, *rest][:most]
 
 
-def _equal_share(counts: Iterable[int], most: int) -> int:
+def _equal_share(counts: Collection[int], most: int) -> int:
     """
     Return the number of which everybody may have so many, or all that he has.
     """
-    left, ascending = most, sorted(counts)
-    for place, count in enumerate(ascending):
-        share = left // (len(ascending) - place)
-        if count > share:
-            return share
-        left -= count
-    return most
+    shares = range(most + 1)
+    return bisect_right(shares, most, key=lambda each: sum(min(n, each) for n in counts)) - 1

@@ -75,7 +75,7 @@ class ClusterReader:
     """
     One API server; whoever is behind its proxy gets `agent_seconds`, for a dead node answers
     nobody, and one of many agents no more than `patience` has. `progress` is told what is being
-    waited for.
+    waited for; `over` says whether nobody waits for agents any longer.
     """
 
     client: Client
@@ -83,6 +83,7 @@ class ClusterReader:
     progress: Callable[[str], None]
     direct: Direct = field(default_factory=Direct)
     patience: AgentPatience = field(default_factory=AgentPatience)
+    over: Callable[[], bool] = lambda: False
 
     def together(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """
@@ -217,7 +218,12 @@ class ClusterReader:
     def ask_agent(self, pod: Object, path: str) -> str:
         """
         Read a page of an agent, and wait no longer than agents take.
+
+        Raises:
+            GpufenceError: it says nothing, or nobody waits for it any longer.
         """
+        if self.over():
+            raise MissingError("nobody waits for it any longer")
         most = self.agent_seconds
         return self.patience.ask(lambda seconds: self.proxied(pod, path, min(seconds, most)))
 

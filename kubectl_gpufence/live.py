@@ -6,11 +6,13 @@ everybody waiting is left alone for a while.
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kube import KubeError
+from kubectl_gpufence.agents import CARDS_AND_PODS
 from kubectl_gpufence.pods import name_of
 from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.scene import scene_of
@@ -96,7 +98,10 @@ class LiveScene:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         seconds = min(reader.agent_seconds, AGENT_SECONDS)
-        self.reader = replace(reader, agent_seconds=seconds, progress=lambda _: None)
+        self._over = threading.Event()
+        self.reader = replace(
+            reader, agent_seconds=seconds, progress=lambda _: None, over=self._over.is_set
+        )
         self._objects = Seldom(lambda: objects(self.reader), clock=clock)
         self._clock = clock
         self._resting: dict[str, Resting] = {}
@@ -113,13 +118,19 @@ class LiveScene:
         now = self._clock()
         resting = {name: item for name, item in self._resting.items() if item.until > now}
         asked = [pod for pod in objects.agent_pods if name_of(pod) not in resting]
-        answers = self.reader.agents(asked)
+        answers = self.reader.agents(asked, CARDS_AND_PODS)
         spared = [
             resting[name_of(pod)].answer for pod in objects.agent_pods if name_of(pod) in resting
         ]
         self._rest(objects.agent_pods, answers)
         notes = (*objects.notes, trouble) if trouble else objects.notes
         return scene_of(objects._replace(notes=notes), (*answers, *spared))
+
+    def stop(self) -> None:
+        """
+        Ask nobody any longer: whoever ends while agents hang does not wait for all of them.
+        """
+        self._over.set()
 
     def _rest(self, pods: tuple[Object, ...], answers: tuple[NodeAgent, ...]) -> None:
         """

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _TOKEN_BYTES = 32
 _EVENT_SECONDS = 10.0
+_LEAST_SECONDS = 0.5
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
@@ -44,7 +45,8 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
     events = Seldom(lambda: read_events(live.reader, call.namespace), _EVENT_SECONDS)
     with _interruptible():
         try:
-            return _serve(call, PagePoller(live, call.namespace, call.interval, events), output)
+            interval = max(call.interval, _LEAST_SECONDS)
+            return _serve(call, PagePoller(live, call.namespace, interval, events), output)
         except KeyboardInterrupt:
             return 0
 

@@ -91,6 +91,7 @@ class PagePoller:
         End after the look that is being taken, and do not wait for that.
         """
         self._stop.set()
+        self._live.stop()
 
     def state(self, after: int) -> bytes:
         """

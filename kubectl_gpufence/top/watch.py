@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
+from gpufence.text import printable
 from kube import ForbiddenError
 from kubectl_gpufence.live import LiveScene, objects_in_view
 from kubectl_gpufence.reasons import advice
@@ -120,6 +121,7 @@ class Looker:
         End after the look that is being taken, and do not wait for that.
         """
         self._over = True
+        self._live.stop()
         self._due.set()
 
     def _run(self) -> None:
@@ -132,6 +134,8 @@ class Looker:
                 self.scene, self.at, self.trouble = self._live.look(), _clock(), ""
             except GpufenceError as error:
                 self.trouble = f"this is an old look: {advice(error)}"
+            except Exception as error:  # noqa: BLE001 - one bad look must not be the last
+                self.trouble = f"this is an old look: {printable(repr(error), 200)}"
             if not self._over:
                 self._told()
 

@@ -56,6 +56,15 @@ def test_every_package_imports_from_the_wheel(python: Path, package: str) -> Non
     assert str(python.parents[1]) in where
 
 
+def test_the_wheel_carries_the_dashboards_page(python: Path) -> None:
+    """
+    What is no Python is there as well, and read from where it is.
+    """
+    script = "from kubectl_gpufence.dashboard.server import read_page; print(read_page().policy)"
+
+    assert "script-src 'sha256-" in _run(python, "-I", "-c", script, cwd=python.parent)
+
+
 def test_the_wheel_carries_the_simulators_sources(python: Path) -> None:
     """
     The C sources of the simulated GPU library are in the wheel, since it is built where it runs.

@@ -47,6 +47,9 @@ class Looks:
         self.gate.wait()
         return self.scene
 
+    def stop(self) -> None:
+        self.gate.set()
+
 
 @dataclass(frozen=True)
 class Served:

@@ -3,6 +3,7 @@ The demo, as somebody runs it who has just cloned the project.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,10 +18,16 @@ COMMAND = [sys.executable, "-m", "simulator", "demo"]
 FENCE_STEPS = (
     "per_process_memory_fraction:0.140000",
     "CUDA out of memory",
+    "$ kubectl gpufence top -A",
+    "COMMITTED",
     "GPUMemoryEvicted",
     "the neighbour never noticed",
+    "ReplicaSet/greedy",
+    "all is well",
     "Yours now",
 )
+SIDE_BY_SIDE = r"speech +greedy\S+ +gpu-1 +1 +3072Mi +2150Mi +\d{4}Mi .*over \S+, evict in"
+"""Declared, told and used of who takes too much, while he does."""
 NEED_STEPS = (
     "there is no target yet",
     "the targets can be trusted",
@@ -59,6 +66,7 @@ def test_the_story_happens_as_it_is_told_and_leaves_nothing() -> None:
         left = [path.name for path in Path(folder).iterdir()]
 
     assert list(FENCE_STEPS) == [text for text in FENCE_STEPS if text in "".join(told)], told
+    assert re.search(SIDE_BY_SIDE, "".join(told)), told
     assert 0 == demo.returncode, rest
     assert [] == left
     assert [] == [process for process in _processes() if folder in process]

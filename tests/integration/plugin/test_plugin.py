@@ -7,6 +7,7 @@ import signal
 
 from gpufence import names
 from kube import core
+from kubectl_gpufence.direct import page
 from simulator.controlplane import User
 from tests.integration.plugin.site import SYSTEM, TENANT, PluginSite
 from tests.support.site import PATIENCE_SECONDS
@@ -208,3 +209,31 @@ def test_a_reader_that_has_seen_enough_is_no_error(site: PluginSite) -> None:
         reading.wait(PATIENCE_SECONDS)
 
     assert (0, "") == (reading.returncode, told)
+
+
+def test_a_dashboard_shows_what_top_shows(site: PluginSite) -> None:
+    """
+    From a real API server, through its pod proxy, with the Events of agents alone.
+    """
+    for source, reason in (("gpufence-agent", "GPUMemoryEvicted"), ("kubelet", "Pulled")):
+        event = {
+            "metadata": {"generateName": "trainer-0."},
+            "involvedObject": {"kind": "Pod", "namespace": site.team, "name": "trainer-0"},
+            "source": {"component": source},
+            "reason": reason,
+        }
+        site.admin.post(core("namespaces", site.team, "events"), event)
+
+    with site.start("dashboard", "--no-open", "-n", site.team) as program:
+        assert program.stdout is not None
+        address = program.stdout.readline().strip()
+        model = json.loads(page(f"{address}state", PATIENCE_SECONDS))["model"]
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=PATIENCE_SECONDS)
+
+    assert 0 == program.returncode
+    assert ("3072Mi", ["2150Mi", "plain"], "3500Mi") == tuple(
+        model["pods"][0][key] for key in ("limit", "told", "used")
+    )
+    assert [site.node] == [node["name"] for node in model["nodes"]]
+    assert ["GPUMemoryEvicted"] == [event["reason"] for event in model["events"]]

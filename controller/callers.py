@@ -8,9 +8,10 @@ from __future__ import annotations
 import threading
 import time
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kube import group
+from kube.replies import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,8 @@ class Callers:
     def _review(self, token: str, key: OwnerKey, kind: ApiKind | None) -> CallerAnswer:
         path = group("authentication.k8s.io/v1", "tokenreviews")
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
-        said = _status(self._client.post(path, {**body, "spec": {"token": token}}))
+        review = self._client.post(path, {**body, "spec": {"token": token}})
+        said = part_of(review, "status")
         user = said.get("user")
         if said.get("authenticated") is not True or not isinstance(user, dict):
             return CallerAnswer(known=False, allowed=False, why="nobody knows this token")
@@ -89,7 +91,8 @@ class Callers:
         }
         access = group("authorization.k8s.io/v1", "subjectaccessreviews")
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-        allowed = _status(self._client.post(access, {**body, "spec": asked})).get("allowed") is True
+        review = self._client.post(access, {**body, "spec": asked})
+        allowed = part_of(review, "status").get("allowed") is True
         why = (
             ""
             if allowed
@@ -99,8 +102,3 @@ class Callers:
             )
         )
         return CallerAnswer(known=True, allowed=allowed, why=why)
-
-
-def _status(reply: dict[str, Any]) -> dict[str, Any]:
-    status = reply.get("status")
-    return status if isinstance(status, dict) else {}

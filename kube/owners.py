@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
+from kube.replies import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,8 +131,3 @@ def _is_active(kind: ApiKind, annotations: JsonObject, spec: JsonObject) -> bool
 
 def number_of(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def part_of(item: JsonObject, key: str) -> JsonObject:
-    value = item.get(key)
-    return value if isinstance(value, dict) else {}

@@ -127,3 +127,30 @@ def _excerpt(value: object, limit: int = _EXCERPT_CHARACTERS) -> str:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
     line = " ".join(text[: 2 * limit].split())
     return printable(line, limit)
+
+
+def part_of(item: JsonObject, key: str) -> JsonObject:
+    """
+    Return a part of an object that anybody may have written: what is no object counts as absent.
+    """
+    value = item.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(item: JsonObject, key: str) -> list[JsonObject]:
+    """
+    The same of a list of objects.
+    """
+    listed = item.get(key)
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def texts_of(item: JsonObject, key: str) -> dict[str, str]:
+    """
+    The same of an object whose values are texts, as labels are.
+    """
+    return only_texts(part_of(item, key))
+
+
+def only_texts(item: Mapping[str, Any]) -> dict[str, str]:
+    return {key: text for key, text in item.items() if isinstance(text, str)}

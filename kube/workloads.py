@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence import names
 from kube.client import PatchType
 from kube.errors import BadReplyError
-from kube.owners import WORKLOAD, is_notebook, number_of, owner_of, part_of
+from kube.owners import WORKLOAD, is_notebook, number_of, owner_of
+from kube.replies import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,8 @@ from gpufence.need.profile import Apply, profile_name, read_profile
 from gpufence.nodes import GpuNode, read_node
 from gpufence.slices import newest, read_slice
 from kube import Cache
-from kube.owners import controller_of, part_of
+from kube.owners import controller_of
+from kube.replies import part_of
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from gpufence import names
 from gpufence.devices import MOST_CLAIMS
 from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
 from gpufence.last_words import out_of_memory
+from kube.replies import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,13 +71,13 @@ def filter_pod(pod: JsonObject) -> Named:
 
     Probes, conditions of others and images change all day long and decide nothing.
     """
-    metadata, spec, status = (_part(pod, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (part_of(pod, key) for key in ("metadata", "spec", "status"))
     containers = {key: _containers(spec, key) for key in ("containers", "initContainers")}
     kept = {
         "metadata": {
             **_some(metadata, "uid", "namespace", "name", "creationTimestamp", "deletionTimestamp"),
-            "labels": dict(islice(_part(metadata, "labels").items(), MOST_LABELS)),
-            "annotations": _bounded(_of_pod(_part(metadata, "annotations"), containers)),
+            "labels": dict(islice(part_of(metadata, "labels").items(), MOST_LABELS)),
+            "annotations": _bounded(_of_pod(part_of(metadata, "annotations"), containers)),
             "ownerReferences": [
                 _owner(item)
                 for item in metadata.get("ownerReferences") or []
@@ -85,7 +86,7 @@ def filter_pod(pod: JsonObject) -> Named:
         },
         "spec": {
             **_some(spec, "nodeName", "terminationGracePeriodSeconds"),
-            "nodeSelector": _sharing(_part(spec, "nodeSelector")),
+            "nodeSelector": _sharing(part_of(spec, "nodeSelector")),
             **containers,
             "resourceClaims": [
                 _some(item, "name", "resourceClaimName", "resourceClaimTemplateName")
@@ -116,30 +117,30 @@ def filter_namespace(namespace: JsonObject) -> tuple[str, NamespaceTexts]:
     """
     Keep the texts that are ours.
     """
-    metadata = _part(namespace, "metadata")
-    labels = dict(_ours(_part(metadata, "labels")))
-    return _name(metadata), NamespaceTexts(labels, dict(_ours(_part(metadata, "annotations"))))
+    metadata = part_of(namespace, "metadata")
+    labels = dict(_ours(part_of(metadata, "labels")))
+    return _name(metadata), NamespaceTexts(labels, dict(_ours(part_of(metadata, "annotations"))))
 
 
 def filter_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
     """
     Keep what the kill switch says.
     """
-    return _name(_part(policy, "metadata")), _some(_part(policy, "data"), names.POLICY_MAX_MODE)
+    return _name(part_of(policy, "metadata")), _some(part_of(policy, "data"), names.POLICY_MAX_MODE)
 
 
 def filter_node(node: JsonObject) -> Named:
     """
     Keep what tells the units of this node's resources, and what we wrote there ourselves.
     """
-    metadata, status = _part(node, "metadata"), _part(node, "status")
+    metadata, status = part_of(node, "metadata"), part_of(node, "status")
     kept = {
         "metadata": {
             **_some(metadata, "name"),
-            "labels": _sharing(_part(metadata, "labels")),
-            "annotations": _some(_part(metadata, "annotations"), names.CARDS),
+            "labels": _sharing(part_of(metadata, "labels")),
+            "annotations": _some(part_of(metadata, "annotations"), names.CARDS),
         },
-        "status": {key: _gpus(_part(status, key)) for key in ("allocatable", "capacity")},
+        "status": {key: _gpus(part_of(status, key)) for key in ("allocatable", "capacity")},
     }
     return _name(metadata), kept
 
@@ -161,7 +162,7 @@ def _claims(status: JsonObject) -> JsonObject:
     kept: JsonObject = {}
     if made:
         kept["resourceClaimStatuses"] = [_some(item, "name", "resourceClaimName") for item in made]
-    extended = _part(status, "extendedResourceClaimStatus")
+    extended = part_of(status, "extendedResourceClaimStatus")
     if extended:
         mappings = (extended.get("requestMappings") or [])[:MOST_RESOURCES]
         kept["extendedResourceClaimStatus"] = {
@@ -179,7 +180,7 @@ def _last_words(status: JsonObject) -> JsonObject:
     """
     kept = {}
     for when in ("lastState", "state"):
-        ended = _part(_part(status, when), "terminated")
+        ended = part_of(part_of(status, when), "terminated")
         said = out_of_memory(str(ended.get("message", "")))
         if said:
             kept[when] = {"terminated": {**_some(ended, "finishedAt"), "message": said}}
@@ -191,7 +192,7 @@ def _containers(spec: JsonObject, key: str) -> list[JsonObject]:
 
 
 def _container(item: JsonObject) -> JsonObject:
-    limits = _part(_part(item, "resources"), "limits")
+    limits = part_of(part_of(item, "resources"), "limits")
     asked = [
         (key, amount)
         for key, amount in limits.items()
@@ -200,7 +201,7 @@ def _container(item: JsonObject) -> JsonObject:
     # Of those known by their beginning alone there may be thousands: they crowd out none.
     asked.sort(key=lambda pair: pair[0] not in GPU_RESOURCES)
     kept: JsonObject = {"limits": dict(asked[:MOST_RESOURCES])}
-    claims = (_part(item, "resources").get("claims") or [])[:MOST_RESOURCES]
+    claims = (part_of(item, "resources").get("claims") or [])[:MOST_RESOURCES]
     if claims:
         kept["claims"] = [_some(use, "name", "request") for use in claims]
     return {**_some(item, "name", "restartPolicy"), "resources": kept}
@@ -259,11 +260,6 @@ def _gpus(offered: JsonObject) -> JsonObject:
 
 def _some(item: JsonObject, *keys: str) -> JsonObject:
     return {key: item[key] for key in keys if item.get(key) is not None}
-
-
-def _part(item: JsonObject, key: str) -> JsonObject:
-    value = item.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _name(metadata: JsonObject) -> str:

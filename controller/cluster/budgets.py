@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kube.replies import part_of
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -41,7 +43,7 @@ def keep_budget(budget: JsonObject) -> tuple[str, KeptBudget]:
     """
     Keep whom a budget covers, and how many of them may go; none where it does not say yet.
     """
-    metadata, spec, status = (_part(budget, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (part_of(budget, key) for key in ("metadata", "spec", "status"))
     allowed = status.get("disruptionsAllowed")
     current = status.get("observedGeneration") == metadata.get("generation")
     return str(metadata.get("uid", "")), KeptBudget(
@@ -74,7 +76,7 @@ def _selector(selector: Any) -> tuple[Requirement, ...] | None:  # noqa: ANN401 
         return None
     found = [
         Requirement(key, "In", frozenset([str(value)]))
-        for key, value in _part(selector, "matchLabels").items()
+        for key, value in part_of(selector, "matchLabels").items()
     ]
     for item in selector.get("matchExpressions") or []:
         values = item.get("values") or []
@@ -95,8 +97,3 @@ def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
         return value is None
     among = value in requirement.values
     return among if requirement.operator == "In" else not among
-
-
-def _part(item: JsonObject, key: str) -> JsonObject:
-    value = item.get(key)
-    return value if isinstance(value, dict) else {}

@@ -5,7 +5,7 @@ once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.cluster.pods import MOST_CHARACTERS, UNREADABLE, read_state
 from controller.cluster.requests import offered
@@ -14,6 +14,7 @@ from gpufence import names
 from gpufence.errors import InvalidError
 from gpufence.nodes import read_node
 from kube.owners import ApiOwner, owner_of
+from kube.replies import objects_of, only_texts, part_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,12 +75,12 @@ def keep_owner(item: JsonObject, kind: ApiKind, shared: Shared) -> tuple[str, Ke
         controller=None if owner.controller is None else shared.value(owner.controller),
     )
     if owner.controller is not None:
-        there = _part(item, "status").get("replicas")
+        there = part_of(item, "status").get("replicas")
         gone = owner.replicas == 0 and not there and names.RELEASED not in words
         return owner.uid, None if gone else KeptOwner(owner)
-    template = _part(_part(item, "spec"), "template")
-    metadata = {**_part(template, "metadata"), "namespace": owner.namespace, "name": owner.name}
-    state = read_state(metadata, _part(template, "spec"), shared, always_gpu=False)
+    template = part_of(part_of(item, "spec"), "template")
+    metadata = {**part_of(template, "metadata"), "namespace": owner.namespace, "name": owner.name}
+    state = read_state(metadata, part_of(template, "spec"), shared, always_gpu=False)
     return owner.uid, KeptOwner(owner, None if state.gpu is None else state)
 
 
@@ -88,7 +89,7 @@ def keep_node(node: JsonObject, units: Units, shared: Shared) -> tuple[str, Node
     Keep of a GPU node what decides who may run there; of another one, or one that cannot be read,
     nothing.
     """
-    metadata, spec, status = (_part(node, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (part_of(node, key) for key in ("metadata", "spec", "status"))
     name = str(metadata.get("name", ""))
     try:
         found = read_node(node, units)
@@ -105,8 +106,8 @@ def keep_node(node: JsonObject, units: Units, shared: Shared) -> tuple[str, Node
     )
     return name, NodeRoom(
         node=found,
-        allocatable=shared.json(offered(_part(status, "allocatable"))),
-        taints=tuple(shared.json(_texts(item)) for item in _objects(spec, "taints")),
+        allocatable=shared.json(offered(part_of(status, "allocatable"))),
+        taints=tuple(shared.json(only_texts(item)) for item in objects_of(spec, "taints")),
         unschedulable=spec.get("unschedulable") is True,
     )
 
@@ -116,11 +117,11 @@ def keep_namespace(namespace: JsonObject) -> tuple[str, NamespaceWords | None]:
     Keep what a namespace says to us, where it says whether it is fenced or what becomes of idle
     GPUs.
     """
-    metadata = _part(namespace, "metadata")
+    metadata = part_of(namespace, "metadata")
     labels, annotations = (
         {
             key: text if len(text) <= MOST_CHARACTERS else UNREADABLE
-            for key, text in _texts(_part(metadata, part)).items()
+            for key, text in texts_of(metadata, part).items()
             if key.startswith(names.PREFIX)
         }
         for part in ("labels", "annotations")
@@ -133,8 +134,8 @@ def keep_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
     """
     Keep what the kill switch says.
     """
-    data = _texts(_part(policy, "data"))
-    name = str(_part(policy, "metadata").get("name", ""))
+    data = texts_of(policy, "data")
+    name = str(part_of(policy, "metadata").get("name", ""))
     return name, {key: text for key, text in data.items() if key == names.POLICY_MAX_IDLE}
 
 
@@ -143,8 +144,8 @@ def keep_scaler(scaler: JsonObject) -> tuple[str, tuple[ScaleTarget, str]]:
     Keep whom an autoscaler scales, and its name: of a HorizontalPodAutoscaler or a ScaledObject,
     which means a Deployment where it names no kind.
     """
-    metadata = _part(scaler, "metadata")
-    aim = _part(_part(scaler, "spec"), "scaleTargetRef")
+    metadata = part_of(scaler, "metadata")
+    aim = part_of(part_of(scaler, "spec"), "scaleTargetRef")
     api_version = str(aim.get("apiVersion") or "apps/v1")
     target = ScaleTarget(
         namespace=str(metadata.get("namespace", "")),
@@ -159,21 +160,7 @@ def keep_agent(pod: JsonObject) -> tuple[str, tuple[str, str] | None]:
     """
     Keep on which node an agent runs, and its address.
     """
-    metadata, spec, status = (_part(pod, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (part_of(pod, key) for key in ("metadata", "spec", "status"))
     node, address = str(spec.get("nodeName", "")), str(status.get("podIP", ""))
     running = status.get("phase") == "Running" and metadata.get("deletionTimestamp") is None
     return str(metadata.get("uid", "")), (node, address) if running and address else None
-
-
-def _texts(item: Mapping[str, Any]) -> dict[str, str]:
-    return {key: text for key, text in item.items() if isinstance(text, str)}
-
-
-def _objects(item: JsonObject, key: str) -> list[JsonObject]:
-    listed = item.get(key)
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-
-
-def _part(item: JsonObject, key: str) -> JsonObject:
-    value = item.get(key)
-    return value if isinstance(value, dict) else {}

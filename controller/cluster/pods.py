@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.cluster.requests import effective_requests
 from controller.model import PodState
@@ -20,6 +20,7 @@ from gpufence.errors import InvalidError
 from gpufence.pods import read_pod
 from gpufence.times import read_moment
 from kube.owners import Reference, controller_of
+from kube.replies import objects_of, only_texts, part_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,11 +56,11 @@ def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
     """
     Keep, by UID, what decides whether it is idle, waits, or takes room; what ended is forgotten.
     """
-    metadata, spec, status = (_part(pod, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (part_of(pod, key) for key in ("metadata", "spec", "status"))
     uid, phase = str(metadata.get("uid", "")), str(status.get("phase", ""))
     if phase in {"Succeeded", "Failed"}:
         return uid, None
-    conditions = {str(item.get("type")): item for item in _objects(status, "conditions")}
+    conditions = {str(item.get("type")): item for item in objects_of(status, "conditions")}
     idle = conditions.get(names.GPU_IDLE, {})
     placed = conditions.get("PodScheduled", {})
     ready = conditions.get("Ready", {})
@@ -74,7 +75,7 @@ def keep_pod(pod: JsonObject, shared: Shared) -> tuple[str, KeptPod | None]:
         idle=shared.value(str(idle.get("status", ""))),
         idle_at=_since(idle) if idle else None,
     )
-    labels = _texts(_part(metadata, "labels")) if state.gpu is not None else {}
+    labels = texts_of(metadata, "labels") if state.gpu is not None else {}
     return uid, KeptPod(
         state,
         None if controller is None else shared.value(controller),
@@ -89,7 +90,7 @@ def read_state(
     Read what a pod, or a template of pods, asks for.
     """
     gpu, unread = _gpu(metadata, spec, shared, always_gpu=always_gpu)
-    tolerations = islice(_objects(spec, "tolerations"), MOST_TOLERATIONS)
+    tolerations = islice(objects_of(spec, "tolerations"), MOST_TOLERATIONS)
     priority = spec.get("priority")
     return PodState(
         uid="",
@@ -102,7 +103,7 @@ def read_state(
         requests=shared.json(effective_requests(spec)),
         gpu=gpu,
         # Only who asks for GPUs is ever looked for a place.
-        tolerations=tuple(shared.json(_texts(item)) for item in tolerations) if gpu else (),
+        tolerations=tuple(shared.json(only_texts(item)) for item in tolerations) if gpu else (),
         placement=unread or shared.value(", ".join(_placement(spec))) if gpu else "",
     )
 
@@ -115,13 +116,13 @@ def _gpu(
     """
     meant = {
         key: text if len(text) <= MOST_CHARACTERS else UNREADABLE
-        for key, text in _texts(_part(metadata, "annotations")).items()
+        for key, text in texts_of(metadata, "annotations").items()
         if key in _MEANT or key.startswith(names.MEMORY_OF_CONTAINER)
     }
     kept = {
         **spec,
-        "containers": _objects(spec, "containers")[:MOST_CONTAINERS],
-        "initContainers": _objects(spec, "initContainers")[:MOST_CONTAINERS],
+        "containers": objects_of(spec, "containers")[:MOST_CONTAINERS],
+        "initContainers": objects_of(spec, "initContainers")[:MOST_CONTAINERS],
     }
     unread = ""
     if _length(spec.get("affinity")) + _length(spec.get("nodeSelector")) > MOST_CHARACTERS:
@@ -153,18 +154,19 @@ def _placement(spec: JsonObject) -> Iterator[str]:
     """
     Yield what decides where a pod may run and is not worked out.
     """
-    affinity = _part(spec, "affinity")
+    affinity = part_of(spec, "affinity")
     for key, text in (("podAffinity", "pod affinity"), ("podAntiAffinity", "pod anti-affinity")):
-        if _part(affinity, key).get(_REQUIRED):
+        if part_of(affinity, key).get(_REQUIRED):
             yield f"a required {text}"
-    spreads = _objects(spec, "topologySpreadConstraints")
+    spreads = objects_of(spec, "topologySpreadConstraints")
     if any(item.get("whenUnsatisfiable") != "ScheduleAnyway" for item in spreads):
         yield "a hard topology spread"
-    containers = [*_objects(spec, "containers"), *_objects(spec, "initContainers")]
-    if any(port.get("hostPort") for item in containers for port in _objects(item, "ports")):
+    containers = [*objects_of(spec, "containers"), *objects_of(spec, "initContainers")]
+    if any(port.get("hostPort") for item in containers for port in objects_of(item, "ports")):
         yield "host ports"
     if any(
-        "persistentVolumeClaim" in item or "ephemeral" in item for item in _objects(spec, "volumes")
+        "persistentVolumeClaim" in item or "ephemeral" in item
+        for item in objects_of(spec, "volumes")
     ):
         yield "volumes that are bound to places"
 
@@ -178,17 +180,3 @@ def _since(condition: JsonObject) -> float | None:
 
 def _length(value: object) -> int:
     return len(json.dumps(value)) if value else 0
-
-
-def _texts(item: Mapping[str, Any]) -> dict[str, str]:
-    return {key: text for key, text in item.items() if isinstance(text, str)}
-
-
-def _objects(item: JsonObject, key: str) -> list[JsonObject]:
-    listed = item.get(key)
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-
-
-def _part(item: JsonObject, key: str) -> JsonObject:
-    value = item.get(key)
-    return value if isinstance(value, dict) else {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import NANO, read_nano
+from kube.replies import objects_of, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,20 +35,20 @@ def effective_requests(spec: JsonObject) -> dict[str, int]:
     total: dict[str, int] = {PODS: 1}
     stays: dict[str, int] = {}
     peak: dict[str, int] = {}
-    for item in _objects(spec, "initContainers"):
-        asked = _asked(_part(item, "resources"))
+    for item in objects_of(spec, "initContainers"):
+        asked = _asked(part_of(item, "resources"))
         if item.get("restartPolicy") == "Always":
             _add(stays, asked)
             _raise(peak, stays)
         else:
             _raise(peak, _sum(stays, asked))
     life = dict(stays)
-    for item in _objects(spec, "containers"):
-        _add(life, _asked(_part(item, "resources")))
+    for item in objects_of(spec, "containers"):
+        _add(life, _asked(part_of(item, "resources")))
     _raise(life, peak)
-    of_pod = _asked(_part(spec, "resources"))
+    of_pod = _asked(part_of(spec, "resources"))
     life |= {key: amount for key, amount in of_pod.items() if key.startswith(_OF_POD)}
-    _add(life, _amounts(_part(spec, "overhead")))
+    _add(life, _amounts(part_of(spec, "overhead")))
     _add(total, life)
     return total
 
@@ -63,7 +64,7 @@ def _asked(resources: JsonObject) -> dict[str, int]:
     """
     Read what a container requests; what it limits and does not request, it requests too.
     """
-    limits, requests = _part(resources, "limits"), _part(resources, "requests")
+    limits, requests = part_of(resources, "limits"), part_of(resources, "requests")
     return _amounts({**limits, **requests})
 
 
@@ -97,13 +98,3 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 def _raise(most: dict[str, int], other: Mapping[str, int]) -> None:
     for resource, amount in other.items():
         most[resource] = max(most.get(resource, 0), amount)
-
-
-def _objects(item: JsonObject, key: str) -> list[JsonObject]:
-    listed = item.get(key)
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-
-
-def _part(item: JsonObject, key: str) -> JsonObject:
-    value = item.get(key)
-    return value if isinstance(value, dict) else {}

@@ -18,6 +18,7 @@ from gpufence.errors import GpufenceError
 from gpufence.nodes import GpuNode
 from gpufence.pods import read_claims
 from gpufence.shape import escape_pointer
+from kube.replies import part_of
 from webhook.claims import UnknownError
 from webhook.outcome import Reply, ReviewOutcome, ReviewResult, Subject
 from webhook.review import BINDINGS, write_allowed
@@ -85,17 +86,17 @@ class BindingHook:
     async def _values(self, review: Review) -> Mapping[str, str]:
         binding = review.object
         node_name = _target(binding)
-        metadata = _object(binding, "metadata")
+        metadata = part_of(binding, "metadata")
         uid = metadata.get("uid")
         if not isinstance(uid, str) or not uid:
             raise _DoubtError("binding-without-uid")
         pod = await self._cluster.read_pod(review.subject.namespace, review.subject.name)
-        if _object(pod, "metadata").get("uid") != uid:
+        if part_of(pod, "metadata").get("uid") != uid:
             raise _DoubtError("pod-replaced")
-        if names.PLAN not in _object(_object(pod, "metadata"), "annotations"):
+        if names.PLAN not in part_of(part_of(pod, "metadata"), "annotations"):
             raise _DoubtError("no-plan")
-        annotations = _merged(pod, _object(metadata, "annotations"))
-        has_claims = bool(_object(pod, "spec").get("resourceClaims"))
+        annotations = _merged(pod, part_of(metadata, "annotations"))
+        has_claims = bool(part_of(pod, "spec").get("resourceClaims"))
         values = await self._exact(
             pod, review.subject.namespace, await self._node(node_name, claims=has_claims)
         )
@@ -157,16 +158,11 @@ def _operations(binding: JsonObject, values: Mapping[str, str]) -> list[JsonObje
 
 
 def _target(binding: JsonObject) -> str:
-    target = _object(binding, "target")
+    target = part_of(binding, "target")
     name = target.get("name")
     if target.get("kind", "Node") not in {"", "Node"} or not isinstance(name, str) or not name:
         raise _DoubtError("no-node")
     return name
-
-
-def _object(item: JsonObject, field: str) -> JsonObject:
-    found = item.get(field)
-    return found if isinstance(found, dict) else {}
 
 
 def _as_it_is(subject: Subject, reason: str, detail: str) -> Reply:

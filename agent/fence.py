@@ -96,7 +96,7 @@ def fence_of(
     for card in context.cards:
         there = by_kind[_kind(pod, card)]
         if isinstance(there, Limits) and there.limit_bytes is not None:
-            limits[card.uuid] = _limit(there, there.limit_bytes, _group(pod, card))
+            limits[card.uuid] = _limit(there, there.limit_bytes, _claims(pod, card))
             enforced = there.enforced
             measure = f"{there.dialect}, {there.basis}"
         else:
@@ -130,19 +130,25 @@ def _kind(pod: Pod, card: Card) -> tuple[int, str]:
     return card.memory_bytes, card.uuid if pod.devices else ""
 
 
-def _group(pod: Pod, card: Card) -> str:
+def _claims(pod: Pod, card: Card) -> tuple[tuple[str, int], ...]:
     """
-    Name the claim whose memory the pod shares with other pods there; where it has anything else of
-    that card, its limit is the sum, and nobody can tell which of it the others hold.
+    Return the requests of claims by which the pod's containers have that card, and what each has
+    there; nothing where one of them is no amount, which nobody is held to.
     """
-    there = on_card(pod, card.uuid).devices
-    return there[0].group if len(there) == 1 else ""
+    amounts: dict[str, int] = {}
+    for device in on_card(pod, card.uuid).devices:
+        if any(item.uses(device.claim, device.request) for item in pod.containers):
+            if not device.amount.known or device.amount.share:
+                return ()
+            name = f"{device.group}/{device.request}"
+            amounts[name] = amounts.get(name, 0) + device.amount.bytes
+    return tuple(amounts.items())
 
 
-def _limit(limits: Limits, limit_bytes: int, group: str) -> PodLimit:
+def _limit(limits: Limits, limit_bytes: int, claims: tuple[tuple[str, int], ...]) -> PodLimit:
     parts = {part.container: part.limit_bytes for part in limits.parts}
     known = {name: part for name, part in parts.items() if part is not None}
-    return PodLimit(limit_bytes, known, group)
+    return PodLimit(limit_bytes, known, claims)
 
 
 def _why(limits: Limits | Undeclared | Unreadable) -> str:

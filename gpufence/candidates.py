@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence import names
-from gpufence.dialects import ADVERTISED_AS, CARD_KEYS
+from gpufence.dialects import ADVERTISED_AS, CARD_KEYS, UNLISTED
 from gpufence.dialects.mig import profile_of
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import InvalidError
@@ -46,7 +46,7 @@ def wanted_resources(pod: Pod) -> frozenset[str]:
             ADVERTISED_AS.get(resource, resource)
             for container in pod.containers
             for resource, value in container.gpu.items()
-            if value not in _ZERO
+            if value not in _ZERO and resource not in UNLISTED
         ]
     )
 

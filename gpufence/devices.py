@@ -36,8 +36,9 @@ class Device(NamedTuple):
     and WHOLE_CARD where the device is not shared.
 
     `name` is driver/pool/device, empty before the claim is allocated; `card` is what its
-    ResourceSlice says of it. A claim that several pods may use has a `group`, its UID: all of them
-    together have the amount, and `sharers` of them are known.
+    ResourceSlice says of it. `group` is the claim's UID: all pods that use it together have the
+    amount, whomever it was made for, and `sharers` of them are known. `by_policy`: it asks for no
+    amount, and gets what the driver's policy says.
     """
 
     claim: str
@@ -47,6 +48,7 @@ class Device(NamedTuple):
     card: Card | None = None
     group: str = ""
     sharers: int = 1
+    by_policy: bool = False
 
 
 class Reading(NamedTuple):
@@ -130,30 +132,36 @@ def _devices(ref: PodClaim, claim: Object, reading: Reading) -> list[Device]:
         if reading.bound:
             raise DoubtError(f"{called(ref)} has not become a claim yet")
         return list(_asked(ref, as_object(spec.get("spec"), "spec.spec")))
-    owners = [
-        as_text(item.get("uid"), "metadata.ownerReferences.uid")
-        for item in objects(metadata.get("ownerReferences"), "metadata.ownerReferences")
-        if item.get("kind") == "Pod"
-    ]
-    own = bool(ref.template) or ref.name == EXTENDED
-    if reading.pod_uid and (own or owners) and reading.pod_uid not in owners:
+    if (ref.template or ref.name == EXTENDED) and reading.pod_uid not in ("", *_owners(metadata)):
         raise DoubtError(f"{called(ref)} belongs to another pod")
     status = as_object(claim.get("status"), "status")
     allocation = as_object(status.get("allocation"), "status.allocation")
+    if not reading.bound and metadata.get("deletionTimestamp") is not None:
+        raise DoubtError(f"{called(ref)} is being deleted")
     if not allocation:
         if reading.bound:
             raise DoubtError(f"{called(ref)} is not allocated")
-        if metadata.get("deletionTimestamp") is not None:
-            raise DoubtError(f"{called(ref)} is being deleted")
         return list(_asked(ref, spec))
     users = _users(status)
     if reading.bound and reading.pod_uid not in users:
         raise DoubtError(f"{called(ref)} is not reserved for this pod")
+    group = as_text(metadata.get("uid"), "metadata.uid")
     sharers = len({*users, reading.pod_uid})
-    group = "" if own else as_text(metadata.get("uid"), "metadata.uid")
     return [
-        each._replace(group=group, sharers=1 if own else sharers)
+        each._replace(group=group, sharers=sharers)
         for each in _allocated(ref, allocation, reading.cards)
+    ]
+
+
+def _owners(metadata: Object) -> list[str]:
+    """
+    Return the UIDs of the pods that a claim was made for. Any other pod may use it by its name.
+    """
+    field = "metadata.ownerReferences"
+    return [
+        as_text(item.get("uid"), f"{field}.uid")
+        for item in objects(metadata.get("ownerReferences"), field)
+        if item.get("kind") == "Pod"
     ]
 
 
@@ -202,10 +210,11 @@ def _asked(ref: PodClaim, spec: Object) -> Iterator[Device]:
             continue
         known = all(each.known for each in asked) and len(asked) == len(choices)
         amount = Amount(min(each.bytes for each in asked)) if known else UNKNOWN_AMOUNT
+        by_policy = not known and exactly.get("deviceClassName") == DRA_DRIVER
         counts = [each.get("count") for each in choices]
         count = min([each for each in counts if isinstance(each, int)], default=1)
         for _ in range(min(max(count, 1), _MOST_COUNT)):
-            yield Device(ref.name, request, amount)
+            yield Device(ref.name, request, amount, by_policy=by_policy)
 
 
 def _wish(choice: Object, field: str) -> Amount | None:

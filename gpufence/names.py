@@ -99,6 +99,7 @@ KAI_ISOLATOR: Final = "kai-resource-isolator"  # how the volumes of KAI's isolat
 RESOURCE_GROUP: Final = "resource.k8s.io/v1"  # ResourceClaims, ResourceSlices and DeviceClasses
 DRA_DRIVER: Final = "gpu.nvidia.com"  # whose devices are GPUs: resource claims and slices
 DRA_CLASSES: Final = ("gpu.nvidia.com", "mig.nvidia.com")  # its DeviceClasses: certainly GPUs
+DRA_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"  # + class: asks for its devices
 DRA_MEMORY: Final = "memory"  # capacity of a device: what claims ask for, and have consumed
 CUDA_LIMIT: Final = "CUDA_DEVICE_MEMORY_LIMIT"  # variable: what HAMi's library, KAI's too, holds to
 

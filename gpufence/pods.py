@@ -83,6 +83,12 @@ class Container(NamedTuple):
     def regular(self) -> bool:
         return self.kind is ContainerKind.REGULAR
 
+    def uses(self, claim: str, request: str) -> bool:
+        """
+        Return whether it names that claim, all of it or just that request.
+        """
+        return any(use.claim == claim and use.request in ("", request) for use in self.claims)
+
 
 class Pod(NamedTuple):
     """

@@ -22,12 +22,16 @@ _TEXT, _VERSION, _NUMBER = "string", "version", "int"
 class PublishedCards(NamedTuple):
     """
     What one ResourceSlice says: whose cards, of which pool and generation, by driver/pool/device.
+
+    `least_bytes` is what a claim without an amount consumes of a card at least, None where none of
+    them is shared.
     """
 
     node: str
     pool: str
     generation: int
     cards: Mapping[str, Card]
+    least_bytes: int | None = None
 
 
 def cards_of(slices: Iterable[Object]) -> dict[str, Card]:
@@ -43,7 +47,7 @@ def newest(slices: Iterable[PublishedCards]) -> dict[str, Card]:
     Return the cards of slices that were read; of each pool the newest generation counts.
     """
     found: dict[str, tuple[int, dict[str, Card]]] = {}
-    for _, pool, generation, cards in slices:
+    for _, pool, generation, cards, _ in slices:
         known, before = found.get(pool, (generation, {}))
         if generation >= known:
             found[pool] = generation, {**(before if generation == known else {}), **cards}
@@ -68,12 +72,29 @@ def _read(item: Object) -> PublishedCards | None:
     name = as_text(pool.get("name"), "spec.pool.name")
     generation = as_integer(pool.get("generation", 0), "spec.pool.generation")
     cards = {}
+    least = []
     for place, device in enumerate(objects(spec.get("devices"), "spec.devices")):
         card = _card(device, place)
         if card is not None:
             called = as_text(device.get("name"), "spec.devices.name")
             cards[f"{DRA_DRIVER}/{name}/{called}"] = card
-    return PublishedCards(as_text(spec.get("nodeName"), "spec.nodeName"), name, generation, cards)
+            if device.get("allowMultipleAllocations") is True:
+                least.append(_by_policy(device, card))
+    node = as_text(spec.get("nodeName"), "spec.nodeName")
+    return PublishedCards(node, name, generation, cards, min(least, default=None))
+
+
+def _by_policy(device: Object, card: Card) -> int:
+    """
+    Return what a claim gets of a shared card that says no amount: all of it where no policy does.
+    """
+    field = f"spec.devices.capacity.{DRA_MEMORY}"
+    listed = as_object(as_object(device["capacity"], field)[DRA_MEMORY], field)
+    policy = as_object(listed.get("requestPolicy"), f"{field}.requestPolicy")
+    try:
+        return min(read_bytes(policy["default"], field), card.memory_bytes)
+    except (GpufenceError, KeyError):
+        return card.memory_bytes
 
 
 def _card(device: Object, place: int) -> Card | None:

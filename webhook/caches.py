@@ -24,7 +24,7 @@ from kube.replies import part_of
 from webhook.fleet import Fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from gpufence.dialects import Units
     from gpufence.shape import Object
@@ -132,7 +132,14 @@ def _labelled(node: JsonObject, defaults: Units) -> GpuNode | None:
     return GpuNode(_name(node), labels, frozenset(), (), defaults)
 
 
-def _with_cards(node: GpuNode, published: Iterable[PublishedCards]) -> GpuNode:
+def _with_cards(node: GpuNode, published: Sequence[PublishedCards]) -> GpuNode:
+    """
+    Fill in what slices alone say: what a claim without an amount gets, and the cards where nobody
+    else tells them.
+    """
+    least = [item.least_bytes for item in published if item.least_bytes is not None]
+    if least:
+        node = node._replace(units=node.units._replace(claim_bytes=min(least)))
     return node if node.cards else node._replace(cards=tuple(newest(published).values()))
 
 

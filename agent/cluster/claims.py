@@ -4,21 +4,24 @@ to, and list none.
 
 What is allocated to a pod that runs does not change, so each claim is read until it is there and
 then no more. Nobody waits for it: a pod whose claims are not known yet has no limit, and is said to
-have none.
+have none. What stays in doubt is asked for ever more seldom, and at once when its pod changes.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 from agent.fence import NO_CLAIMS, ClaimsOfPod
 from gpufence import names
+from gpufence.backoff import Backoff
 from gpufence.devices import MOST_CLAIMS, Reading, with_devices
 from gpufence.errors import GpufenceError
-from gpufence.pods import read_claims, read_pod
+from gpufence.pods import read_pod
 from gpufence.slices import cards_of
 from kube import KubeError, NotFoundError, group
 from kube.kinds import objects_of
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
     from agent.cluster.settings import ClusterSettings
     from gpufence.cards import Card
-    from gpufence.pods import PodClaim
+    from gpufence.pods import Pod, PodClaim
     from gpufence.shape import Object
     from kube import Client, JsonObject
 
@@ -37,10 +40,14 @@ _GROUP: Final = names.RESOURCE_GROUP
 _NONE: Final[Mapping[str, ClaimsOfPod]] = {}
 
 
+_BACKOFF: Final = Backoff(limit_seconds=600.0)
+_OFTEN: Final = 3  # what has failed less often was too early, and is nothing to complain of
+
+
 class ClaimReader:
     """
-    Reads on a thread of its own whenever a pod with claims has come, and again while any is in
-    doubt, in growing pauses. `known` is by the UIDs of pods, and replaced as a whole.
+    Reads on a thread of its own whenever a pod with claims has come or changed, and again while any
+    is in doubt, in growing pauses. `known` is by the UIDs of pods, and replaced as a whole.
     """
 
     def __init__(
@@ -51,6 +58,8 @@ class ClaimReader:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
+        self._failures = 0
+        self._asked: dict[str, JsonObject] = {}
         self._cards: Mapping[str, Card] = {}
         self._complaint = ""
         self.known: Mapping[str, ClaimsOfPod] = _NONE
@@ -80,50 +89,76 @@ class ClaimReader:
         self._wake.set()
 
     def _run(self, client: Client) -> None:
-        failures = 0
-        pods: Mapping[str, JsonObject] | None = None
+        due = math.inf
         while not self._stop.is_set():
-            pause = self._settings.backoff.delay_seconds(failures, random.random())  # noqa: S311 (spreads load, guards nothing)
-            self._wake.wait(pause if failures else None)
+            pause = max(due - time.monotonic(), 0.0)
+            self._wake.wait(pause if pause < math.inf else None)
             self._wake.clear()
             if self._stop.is_set():
                 return
-            before, pods = pods, self._pods()
-            doubts = self._round(client, pods)
-            failures = failures + 1 if doubts and before is pods else int(doubts)
+            again = time.monotonic() >= due
+            asked, doubts = self._round(client, self._pods(), again=again)
+            if not doubts:
+                self._failures, due = 0, math.inf
+            elif asked:
+                self._failures = self._failures + 1 if again else 1
+                chance = random.random()  # noqa: S311 (spreads load, guards nothing)
+                due = time.monotonic() + _BACKOFF.delay_seconds(self._failures, chance)
 
-    def _round(self, client: Client, pods: Mapping[str, JsonObject]) -> bool:
+    def _round(
+        self, client: Client, pods: Mapping[str, JsonObject], *, again: bool
+    ) -> tuple[bool, bool]:
         """
-        Read what is not known; return whether anything is in doubt.
+        Read what is not known of pods that have come or changed, of all of them where it is time to
+        ask again; return whether any of those is in doubt, and whether anything is.
         """
         known: dict[str, ClaimsOfPod] = {}
-        doubts = False
+        asking: dict[str, JsonObject] = {}
+        doubtful: set[str] = set()
         for uid, raw in pods.items():
-            claims = _claims(raw)
-            if not claims or self._stop.is_set():
+            if not _claims(raw) or self._stop.is_set():
                 continue
-            found = self.known.get(uid, NO_CLAIMS)
-            if _is_ended(raw):  # its claims are free again, and it holds nothing
-                known[uid] = found
-                continue
-            if found is NO_CLAIMS or _in_doubt(raw, found):
-                found = self._read(client, raw, claims)
-            known[uid] = found
-            doubts = doubts or _in_doubt(raw, found)
+            known[uid] = self.known.get(uid, NO_CLAIMS)
+            # Of one that has ended the claims are free again, and it holds nothing.
+            if not _is_ended(raw) and (known[uid] is NO_CLAIMS or _in_doubt(raw, known[uid])):
+                doubtful.add(uid)
+                if again or self._asked.get(uid) is not raw:
+                    asking[uid] = raw
+        if asking:
+            known.update(self._read(client, asking, known))
+            doubtful -= {uid for uid, raw in asking.items() if not _in_doubt(raw, known[uid])}
+        self._asked = {uid: pods[uid] for uid in doubtful}
         if known.keys() != self.known.keys() or any(
             item is not self.known[uid] for uid, item in known.items()
         ):
             self.known = known
-        return doubts
+        return not doubtful.isdisjoint(asking), bool(doubtful)
 
-    def _read(self, client: Client, raw: JsonObject, claims: tuple[PodClaim, ...]) -> ClaimsOfPod:
-        namespace = str(raw["metadata"].get("namespace", ""))
-        found = {ref.name: self._claim(client, namespace, ref) for ref in claims[:MOST_CLAIMS]}
-        answer = ClaimsOfPod(found, self._cards)
-        if _without_card(raw, answer):
+    def _read(
+        self,
+        client: Client,
+        pods: Mapping[str, JsonObject],
+        known: Mapping[str, ClaimsOfPod],
+    ) -> dict[str, ClaimsOfPod]:
+        """
+        Ask for the claims that are not allocated, as far as is known, and once for the cards where
+        any of them is not known.
+        """
+        found = {uid: self._found(client, raw, known[uid]) for uid, raw in pods.items()}
+        answers = {uid: ClaimsOfPod(each, self._cards) for uid, each in found.items()}
+        without = [uid for uid, raw in pods.items() if _without_card(raw, answers[uid])]
+        if without:
             self._cards = self._slices(client)
-            answer = ClaimsOfPod(found, self._cards)
-        return answer
+            answers |= {uid: ClaimsOfPod(found[uid], self._cards) for uid in without}
+        return answers
+
+    def _found(
+        self, client: Client, raw: JsonObject, known: ClaimsOfPod
+    ) -> Mapping[str, Object | str]:
+        if known is not NO_CLAIMS and not _devices(raw, known).doubt:
+            return known.found  # all that is missing is a card
+        namespace = str(raw["metadata"].get("namespace", ""))
+        return {ref.name: self._claim(client, namespace, ref) for ref in _claims(raw)[:MOST_CLAIMS]}
 
     def _claim(self, client: Client, namespace: str, ref: PodClaim) -> Object | str:
         if not ref.claim:
@@ -148,9 +183,12 @@ class ClaimReader:
         return cards_of(objects_of(said, "items"))
 
     def _complain(self, why: str) -> None:
-        if why != self._complaint:
+        """
+        Say once what is wrong, and not of a claim that the API server comes to show in a moment.
+        """
+        if self._failures >= _OFTEN and why != self._complaint:
             _log.warning("the claims of pods cannot be read: %s", why)
-        self._complaint = why
+            self._complaint = why
 
 
 def _is_ended(raw: JsonObject) -> bool:
@@ -159,7 +197,7 @@ def _is_ended(raw: JsonObject) -> bool:
 
 def _claims(raw: JsonObject) -> tuple[PodClaim, ...]:
     try:
-        return read_claims(raw)
+        return read_pod(raw).claims
     except GpufenceError:
         return ()
 
@@ -168,13 +206,13 @@ def _in_doubt(raw: JsonObject, found: ClaimsOfPod) -> bool:
     """
     Return whether it is worth asking again: something is not there yet, or its card not known.
     """
-    return any(isinstance(each, str) for each in found.found.values()) or _without_card(raw, found)
+    return bool(_devices(raw, found).doubt) or _without_card(raw, found)
 
 
 def _without_card(raw: JsonObject, found: ClaimsOfPod) -> bool:
-    try:
-        uid = str(raw["metadata"].get("uid", ""))
-        pod = with_devices(read_pod(raw), found.found, Reading(uid, bound=True, cards=found.cards))
-    except GpufenceError:
-        return False
-    return bool(pod.doubt) or any(device.card is None for device in pod.devices)
+    return any(device.card is None for device in _devices(raw, found).devices)
+
+
+def _devices(raw: JsonObject, found: ClaimsOfPod) -> Pod:
+    uid = str(raw["metadata"].get("uid", ""))
+    return with_devices(read_pod(raw), found.found, Reading(uid, bound=True, cards=found.cards))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from agent.model.use import Owner
     from gpufence.mode import Mode
@@ -33,12 +33,14 @@ class PodLimit:
     """
     What a pod may hold on one card, and its containers' parts of that, as far as they have any.
 
-    Where several pods use one claim they may hold that together: `group` is the claim's UID, and
-    `share_bytes` what is the pod's own of it for certain, an equal part; zero means all.
+    `claims` are the requests of resource claims that it is made of, and what each has there. Where
+    several pods use the same they may hold that together: `group` then names it, and `share_bytes`
+    is what is the pod's own of it for certain, an equal part; zero means all.
     """
 
     limit_bytes: int
     parts: Mapping[str, int] = field(default_factory=dict)
+    claims: tuple[tuple[str, int], ...] = ()
     group: str = ""
     share_bytes: int = 0
 
@@ -187,21 +189,37 @@ def pods_on_node(pods: Iterable[PodOnNode], *, fresh: bool = True) -> PodsOnNode
 def _sharing(pods: list[PodOnNode]) -> list[PodOnNode]:
     """
     Give each pod of those that use one claim its part of it; one that has ended holds nothing.
+
+    Where one of them has something else beside it on that card, nobody can tell of which of both it
+    holds what: then each has an equal part and no more.
     """
     users: dict[str, set[str]] = {}
+    together: dict[str, set[str]] = {}
     for pod in pods:
         for limit in pod.limits.values():
-            if limit.group and not pod.ended:
-                users.setdefault(limit.group, set()).add(pod.uid)
-    several = {group: len(each) for group, each in users.items() if len(each) > 1}
-    return [_with_share(pod, several) for pod in pods] if several else pods
+            for claim, _ in () if pod.ended else limit.claims:
+                users.setdefault(claim, set()).add(pod.uid)
+                together.setdefault(claim, set()).add(_group(limit))
+    several = {claim: len(each) for claim, each in users.items() if len(each) > 1}
+    mixed = {claim for claim in several if len(together[claim]) > 1}
+    return [_with_parts(pod, several, mixed) for pod in pods] if several else pods
 
 
-def _with_share(pod: PodOnNode, several: Mapping[str, int]) -> PodOnNode:
-    limits = {
-        uuid: replace(limit, share_bytes=max(limit.limit_bytes // several[limit.group], 1))
-        if limit.group in several
-        else limit
-        for uuid, limit in pod.limits.items()
-    }
+def _group(limit: PodLimit) -> str:
+    return " ".join(sorted([claim for claim, _ in limit.claims]))
+
+
+def _with_parts(pod: PodOnNode, several: Mapping[str, int], mixed: Container[str]) -> PodOnNode:
+    limits = {uuid: _part(limit, several, mixed) for uuid, limit in pod.limits.items()}
     return replace(pod, limits=limits)
+
+
+def _part(limit: PodLimit, several: Mapping[str, int], mixed: Container[str]) -> PodLimit:
+    shared = [claim for claim, _ in limit.claims if claim in several]
+    if not shared:
+        return limit
+    if any(claim in mixed for claim in shared):
+        parts = [amount // several.get(claim, 1) for claim, amount in limit.claims]
+        return replace(limit, limit_bytes=max(min(limit.limit_bytes, sum(parts)), 1))
+    share = max(limit.limit_bytes // several[shared[0]], 1)
+    return replace(limit, group=_group(limit), share_bytes=share)

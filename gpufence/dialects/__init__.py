@@ -43,6 +43,7 @@ __all__ = [
     "NODE_RESOURCES",
     "PREFIXES",
     "SPECS",
+    "UNLISTED",
     "Amount",
     "Claim",
     "Declared",
@@ -79,6 +80,11 @@ ANNOTATION_KEYS: Final = {
 }
 BOOKKEEPING_KEYS: Final = frozenset(key for spec in SPECS for key in spec.bookkeeping)
 CARD_KEYS: Final = tuple(spec.card_key for spec in SPECS if spec.card_key)
+UNLISTED: Final = frozenset(
+    resource for spec in SPECS if spec.by_claims for resource in spec.resources
+)
+"""Those of GPU_RESOURCES that no node lists."""
+
 ADVERTISED_AS: Final = {
     resource: node for spec in SPECS for resource, node in spec.advertised_as.items()
 }
@@ -143,7 +149,9 @@ def read_declaration(pod: Pod, units: Units) -> Declared | Undeclared | Unreadab
     if found:
         return found[0]
     if pod.claims:
-        return Undeclared(pod.doubt or "its resource claims ask for no GPU that gpufence knows")
+        unused = "no container uses what its resource claims give it" if pod.devices else ""
+        unknown = "its resource claims ask for no GPU that gpufence knows"
+        return Undeclared(pod.doubt or unused or unknown)
     return Undeclared("no container asks for GPU memory in a way gpufence knows")
 
 

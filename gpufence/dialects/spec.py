@@ -37,13 +37,15 @@ class Units(NamedTuple):
     What a node, or a setting in its place, says about the numbers a pod carries.
 
     `gpushare_bytes` is None where the node's own figures are ambiguous. `clients` is how many pods
-    may share a card of `nvidia.com/gpu`, None where nothing says so.
+    may share a card of `nvidia.com/gpu`, `claim_bytes` what a resource claim for a card without an
+    amount consumes there at least; None where nothing says so.
     """
 
     gpushare_bytes: int | None = GIB
     volcano_factor: int = 1
     clients: int | None = None
     driver_caps: bool = False
+    claim_bytes: int | None = None
 
 
 class Amount(NamedTuple):
@@ -145,7 +147,8 @@ class DialectSpec(NamedTuple):
 
     `unit_bytes` says of each resource or annotation that counts memory what one of it is on a node,
     None where that is not certain; `percentages` are resources that count hundredths of a card.
-    `by_claims`: its pods are known by what their resource claims ask for.
+    `by_claims`: its pods are known by what their resource claims ask for, and no node lists its
+    resources.
     """
 
     name: str

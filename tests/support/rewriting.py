@@ -23,6 +23,7 @@ from webhook.rewrite import Refusal, Rewrite, Unchanged, rewrite
 
 T4 = CandidateCard(Units(), 15360 * MIB, (7, 5))
 POLICY = WebhookPolicy(default=T4, hook_source="pass\n")
+NO_FLEET = Fleet(())
 NO_CARD = replace(POLICY, default=CandidateCard(Units(), None))
 
 
@@ -60,12 +61,15 @@ def rewritten(
 
 
 def rewritten_with_claims(
-    pod: dict[str, Any], claims: Mapping[str, Any], mode: Mode = Mode.CAP
+    pod: dict[str, Any],
+    claims: Mapping[str, Any],
+    mode: Mode = Mode.CAP,
+    fleet: Fleet = NO_FLEET,
 ) -> dict[str, Any]:
     """
     Return a pod with resource claims as the API server would have it.
     """
-    said = rewrite(copy.deepcopy(pod), mode, {}, Fleet(()), POLICY, claims=claims)
+    said = rewrite(copy.deepcopy(pod), mode, {}, fleet, POLICY, claims=claims)
     assert isinstance(said, Rewrite), said
     return applied(pod, said)
 

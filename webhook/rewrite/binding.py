@@ -18,6 +18,7 @@ from gpufence.mode import Mode
 from gpufence.plan import read_plan
 from gpufence.pods import read_pod
 from gpufence.shape import as_object, as_text
+from webhook.frameworks.figures import Injecting
 from webhook.rewrite.decide import decide
 from webhook.rewrite.inputs import known_node, read_inputs
 
@@ -55,7 +56,7 @@ def exact_values(
     uid = as_text(as_object(pod.get("metadata"), "metadata").get("uid"), "metadata.uid")
     read = with_parts(read_pod(pod), claims, Reading(uid, bound=True, cards=devices))
     plan = _plan(read)
-    if plan is None or plan.mode is Mode.OBSERVE or not plan.dialect:
+    if plan is None or plan.mode is Mode.OBSERVE or not (plan.dialect or read.claims):
         return {}
     candidates = candidate_cards(read, [node], policy.default)
     if any(card.memory_bytes is None for card in candidates):
@@ -68,8 +69,10 @@ def exact_values(
         policy.reserve_override,
         known_node(read, node),
     )
-    if inputs.dialect != plan.dialect:
+    if inputs.dialect != plan.dialect and not (inputs.dialect and _by_late_claims(read)):
         return {}
+    if read.annotations[names.INJECTED] != names.INJECTED_YES:  # there is nothing to write to
+        inputs = inputs._replace(terms=inputs.terms._replace(injecting=Injecting.NOTHING))
     exact = decide(inputs._replace(profile=plan.profile), pod, policy.hook_source).annotations
     if names.WARNINGS in read.annotations:
         exact.setdefault(names.WARNINGS, "")  # a Binding can replace a key but not remove it
@@ -86,6 +89,14 @@ def _plan(pod: Pod) -> Plan | None:
         return read_plan(pod.annotations.get(names.PLAN, ""))
     except GpufenceError:
         return None
+
+
+def _by_late_claims(pod: Pod) -> bool:
+    """
+    Return whether a pod has got devices by claims that were not there when it was created, the one
+    among them that its scheduler makes for extended resources: it counts by those from now on.
+    """
+    return bool(pod.devices)
 
 
 def _belongs(key: str, pod: Pod) -> bool:

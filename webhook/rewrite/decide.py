@@ -66,13 +66,15 @@ def decide(inputs: PlanInputs, manifest: Object, hook_source: str) -> PodDecisio
     )
     summary = sentences.summary(inputs, plan)
     hard = sentences.hard_problems(inputs)
+    soft: list[str] = []
     for item in containers:
         limit = item.injection.too_small
         if limit is not None:
-            hard.append(sentences.too_small(item.container.text.name, limit))
+            said = sentences.too_small(item.container.text.name, limit)
+            (soft if inputs.may_get_more else hard).append(said)
         if item.injection.refusal:
             hard.append(item.injection.refusal)
-    warnings = [*hard, *sentences.notes(inputs)]
+    warnings = [*hard, *soft, *sentences.notes(inputs)]
     for item in containers:
         warnings += item.injection.warnings
     for item in containers:

@@ -14,7 +14,7 @@ from gpufence.annotations import (
     read_pod_options,
 )
 from gpufence.candidates import usable_cards
-from gpufence.dialects import Declared, Undeclared, Unreadable, read_declaration
+from gpufence.dialects import Declared, Undeclared, Unreadable, dra, read_declaration
 from gpufence.limits import Limits, limits_on
 from gpufence.mode import Mode
 from gpufence.quantity import write_mebibytes
@@ -83,6 +83,15 @@ class PlanInputs(NamedTuple):
     @property
     def dialect(self) -> str | None:
         return self.limits.first.dialect if isinstance(self.limits, PodLimits) else None
+
+    @property
+    def may_get_more(self) -> bool:
+        """
+        Return whether the limit is only what is asked for of claims, which a policy rounds up.
+        """
+        if self.options.grants_memory or self.dialect != dra.SPEC.name:
+            return False
+        return dra.is_lower_bound(self.pod)
 
     def limits_of(self, container: str) -> tuple[LimitOnCard, ...]:
         """

@@ -7,15 +7,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.devices import MOST_CLAIMS
 from gpufence.dialects import Undeclared, Unreadable
+from gpufence.errors import Problem
 from gpufence.mode import Mode
 from gpufence.quantity import write_mebibytes
+from webhook.frameworks.figures import Injecting
 from webhook.rewrite.inputs import PodLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpufence.errors import Problem
     from gpufence.plan import ContainerPlan, Plan
     from webhook.frameworks.figures import TooSmall
     from webhook.rewrite.inputs import PlanInputs
@@ -24,6 +26,7 @@ _LONGEST_ANNOTATION = 8 * 1024
 
 UNKNOWN_CARD = "no card's size is known yet: fractions stay as they are until the pod is bound"
 SOME_UNKNOWN = "some nodes do not tell their cards: values may be too large there"
+_MANY_CLAIMS = f"are more than the {MOST_CLAIMS} that gpufence reads of a pod"
 UNCLEAR = "on some nodes this holds: "
 
 
@@ -34,6 +37,10 @@ def hard_problems(inputs: PlanInputs) -> list[str]:
     A unit or card that nobody knows is not the pod's fault, and refuses nothing.
     """
     problems = list(inputs.options.unreadable)
+    claims = len(inputs.pod.claims)
+    if claims > MOST_CLAIMS:
+        remedy = "put several requests into one claim"
+        problems.append(Problem("spec.resourceClaims", str(claims), _MANY_CLAIMS, remedy))
     limits = inputs.limits
     if isinstance(limits, Unreadable) and limits.own_words:
         problems.append(limits.problem)
@@ -107,6 +114,8 @@ def _course(inputs: PlanInputs, limits: PodLimits, plan: Plan) -> str:
         return "capped by its own library, so nothing is injected"
     if not inputs.terms.fenced:
         return f"no amount declared, so not fenced; {names.MEMORY} sets one"
+    if inputs.terms.injecting is Injecting.NOTHING:
+        return "nothing was told when it was created, its agent alone holds it to that"
     caps = ", ".join(
         f"{name} {write_mebibytes(item.cap_bytes)}"
         for name, item in plan.containers.items()

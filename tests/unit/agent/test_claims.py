@@ -45,7 +45,7 @@ def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], list[int
     """
     Return pods that use one claim and hold so much, and the limit of each at the moment.
     """
-    fence = {UUID: PodLimit(limit, group="uid-c")}
+    fence = {UUID: PodLimit(limit, claims=(("c", limit),))}
     found = [pod(f"p{place}", limits=fence) for place in range(len(held))]
     lists = dict(enumerate(held, start=1))
     people = [process_of(item, place) for place, item in enumerate(found, start=1)]
@@ -85,13 +85,55 @@ def test_a_claim_that_only_this_pod_uses_is_its_own() -> None:
     assert 3 * GIB == found.promise_on(UUID)
 
 
-def test_two_requests_on_one_card_are_no_group() -> None:
+def test_a_limit_knows_of_which_requests_it_is_made() -> None:
     """
-    Where the limit is a sum nobody can tell which of it the others hold.
+    Those that a container uses; two of one name are one.
     """
-    found = read(claims.result(memory="3Gi"), claims.result(memory="2Gi", name="more"))
+    twice = claims.result(memory="3Gi"), claims.result(memory="3Gi")
+    found = read(*twice, claims.result(memory="2Gi", name="more"))
 
-    assert ("", 5 * GIB) == (found.limits[UUID].group, found.limit_on(UUID))
+    assert (("uid-c/gpu", 6 * GIB), ("uid-c/more", 2 * GIB)) == found.limits[UUID].claims
+    assert 8 * GIB == found.limit_on(UUID)
+
+
+def test_a_whole_card_is_shared_by_nobodys_reckoning() -> None:
+    """
+    Where one of its devices is no amount, the pod is held to none.
+    """
+    found = read(claims.result(), claims.result(memory="2Gi", name="more"))
+
+    assert () == found.limits[UUID].claims
+
+
+def shared(*made_of: dict[str, int]) -> list[tuple[int | None, int]]:
+    """
+    Return the limit and the certain part of pods whose limits are made of these claims.
+    """
+    limits = [{UUID: PodLimit(sum(of.values()), claims=tuple(of.items()))} for of in made_of]
+    pods = [pod(f"p{place}", limits=limit) for place, limit in enumerate(limits)]
+    known = pods_on_node(pods).by_uid
+    return [
+        (known[item.uid].limit_on(UUID), known[item.uid].limits[UUID].share_bytes) for item in pods
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made_of", "expected"),
+    [
+        (({"c": 8}, {"c": 8}), [(8, 4), (8, 4)]),
+        (({"c": 8, "d": 4}, {"c": 8, "d": 4}), [(12, 6), (12, 6)]),
+        (({"c/a": 8}, {"c/b": 4}), [(8, 0), (4, 0)]),
+        (({"c": 8, "own": 3}, {"c": 8}), [(7, 0), (4, 0)]),
+        (({"c": 8, "d": 4}, {"c": 8}, {"d": 4}), [(6, 0), (4, 0), (2, 0)]),
+    ],
+)
+def test_pods_that_share_never_have_more_than_all_claims_together(
+    made_of: tuple[dict[str, int], ...], expected: list[tuple[int, int]]
+) -> None:
+    """
+    Those who use the same may hold it together; where one has more beside it each has its part.
+    """
+    assert expected == shared(*made_of)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +157,7 @@ def test_a_pod_beside_those_of_one_claim_keeps_its_limit() -> None:
     """
     Only those that share it are reckoned together.
     """
-    fence = {UUID: PodLimit(8 * GIB, group="uid-c")}
+    fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),))}
     shared = [pod("a", limits=fence), pod("b", limits=fence)]
     other = pod("other", limit=2 * GIB)
     people = [process_of(item, pid) for pid, item in enumerate((*shared, other), start=1)]
@@ -129,7 +171,7 @@ def test_the_sum_of_promises_is_the_claim() -> None:
     """
     Of eight GiB two pods are promised four each, and the card counts no more than eight.
     """
-    fence = {UUID: PodLimit(8 * GIB, group="uid-c")}
+    fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),))}
     found = [pod("a", limits=fence), pod("b", limits=fence)]
     people = [process_of(item, pid) for pid, item in enumerate(found, start=1)]
     sample = card_sample(0, {1: GIB, 2: GIB})
@@ -144,7 +186,7 @@ def test_a_pod_that_has_ended_shares_nothing() -> None:
     """
     What it had of the claim is the others' again.
     """
-    fence = {UUID: PodLimit(8 * GIB, group="uid-c"), "GPU-other": PodLimit(GIB)}
+    fence = {UUID: PodLimit(8 * GIB, claims=(("c", 8 * GIB),)), "GPU-other": PodLimit(GIB)}
     known = pods_on_node(
         [
             pod("a", limits=fence),

@@ -186,7 +186,15 @@ def test_the_alternative_that_was_taken_belongs_to_its_request() -> None:
             None,
             "resource claim c is not reserved for this pod",
         ),
-        (owned(claims.claim("c"), "uid-2"), BOUND, None, "resource claim c belongs to another pod"),
+        (
+            claims.allocated(
+                {"metadata": {"name": "c", "deletionTimestamp": "2026-11-19T00:00:00Z"}},
+                claims.result(memory="2Gi"),
+            ),
+            CREATED,
+            None,
+            "resource claim c is being deleted",
+        ),
         (claims.claim("made"), BOUND, of_template("made"), "claim made belongs to another pod"),
         (
             claims.allocated(claims.claim("c"), claims.result(memory="9999Ti")),
@@ -238,14 +246,25 @@ def test_too_many_claims_are_not_read() -> None:
     assert f"it has more than {MOST_CLAIMS} resource claims" == said.doubt
 
 
-def test_a_claim_of_its_template_is_the_pods_alone() -> None:
+def test_a_claim_of_its_template_is_the_pods_alone_at_first() -> None:
     """
-    Nobody shares it, whatever else stands in it.
+    Until another one uses it by its name.
     """
     item = claims.allocated(owned(claims.claim("made"), "uid-1"), claims.result(memory="2Gi"))
     (device,) = read(item, BOUND, of_template("made")).devices
 
-    assert ("", 1) == (device.group, device.sharers)
+    assert ("uid-made", 1) == (device.group, device.sharers)
+
+
+def test_who_uses_another_pods_claim_by_its_name_shares_it() -> None:
+    """
+    A scheduler lets it, and counts the claim once.
+    """
+    made = owned(claims.claim("c"), "uid-2")
+    item = claims.allocated(made, claims.result(memory="2Gi"), users=("uid-1", "uid-2"))
+    (device,) = read(item, BOUND).devices
+
+    assert ("uid-c", 2) == (device.group, device.sharers)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +296,19 @@ def test_whole_and_unknown_devices_are_not_split() -> None:
     )
 
     assert [WHOLE_CARD, UNKNOWN_AMOUNT] == amounts(with_parts(claiming(), {"gpu": item}, BOUND))
+
+
+def test_a_card_without_an_amount_is_what_the_policy_says() -> None:
+    """
+    Of a class of whole cards, and not where there are alternatives or instances.
+    """
+    instance = {"name": "gpu", "exactly": {"deviceClassName": "mig.nvidia.com"}}
+    either = {"name": "gpu", "firstAvailable": [{"name": "any", **claims.request()["exactly"]}]}
+    asked = [claims.request(), claims.request("2Gi"), instance, either]
+
+    assert [True, False, False, False] == [
+        read(claims.claim("c", item)).devices[0].by_policy for item in asked
+    ]
 
 
 def test_what_is_on_one_card_is_left() -> None:

@@ -107,3 +107,28 @@ def test_a_slice_that_cannot_be_read_is_none() -> None:
     One slice whose spec is no object costs nobody the others.
     """
     assert read_slice({"spec": "nothing"}) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"default": "1Gi"}, GIB),
+        ({"default": "99Gi"}, 15 * GIB),
+        ({"default": "much"}, 15 * GIB),
+        ({}, 15 * GIB),
+    ],
+)
+def test_what_a_claim_without_an_amount_gets_at_least(
+    policy: dict[str, Any], expected: int
+) -> None:
+    """
+    The policy's default, all of the card where there is none, and the least of all shared cards.
+    """
+    shared = device("gpu-0") | {"allowMultipleAllocations": True}
+    shared["capacity"]["memory"]["requestPolicy"] = policy
+    whole = device("gpu-1", memory="1Gi")
+    found = read_slice(sliced(shared, whole))
+
+    assert found is not None
+    assert expected == found.least_bytes
+    assert getattr(read_slice(sliced(whole)), "least_bytes", 0) is None

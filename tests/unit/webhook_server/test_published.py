@@ -75,3 +75,21 @@ def test_a_node_without_label_and_cards_is_forgotten() -> None:
     """
     assert ("node-1", None) == keep_node(node(allocatable={}), Units())
     assert cache(slices=(sliced(),)).node("node-1") is None
+
+
+def test_a_node_knows_what_a_claim_without_an_amount_gets_there() -> None:
+    """
+    Whoever tells its cards: the least of what all its slices say.
+    """
+    shared = sliced()
+    shared["spec"]["devices"][0]["allowMultipleAllocations"] = True
+    shared["spec"]["devices"][0]["capacity"]["memory"]["requestPolicy"] = {"default": "1Gi"}
+    own = card()
+    found = [
+        cache(node(own, allocatable={}), slices=(item,)).fleet().node("node-1")
+        for item in (shared, sliced())
+    ]
+
+    assert [(GIB, (own,)), (None, (own,))] == [
+        (item.units.claim_bytes, item.cards) for item in found if item is not None
+    ]

@@ -5,11 +5,12 @@ Devices that come by resource claims (DRA).
 from typing import Any
 
 from gpufence.annotations import NamespaceOptions, read_pod_options
-from gpufence.candidates import CandidateCard, usable_cards
+from gpufence.candidates import CandidateCard, usable_cards, wanted_resources
 from gpufence.cards import Card
 from gpufence.devices import Device, Reading, on_card, with_devices
 from gpufence.dialects import Declared, Undeclared, Units, Unreadable, read_declaration
-from gpufence.dialects.spec import UNKNOWN_AMOUNT, WHOLE_CARD, Amount
+from gpufence.dialects.dra import is_lower_bound
+from gpufence.dialects.spec import UNKNOWN_AMOUNT, WHOLE_CARD, Amount, Claim
 from gpufence.limits import Limits, read_limits
 from gpufence.nodes import GpuNode
 from gpufence.pods import Pod, read_pod
@@ -182,9 +183,9 @@ def test_a_claim_that_no_container_uses_declares_nothing() -> None:
     """
     Nobody can reach its devices.
     """
-    assert isinstance(
-        read_declaration(claiming(device(2), containers=(container(),)), Units()), Undeclared
-    )
+    unused = read_declaration(claiming(device(2), containers=(container(),)), Units())
+
+    assert Undeclared("no container uses what its resource claims give it") == unused
 
 
 def test_a_claim_that_cannot_be_read_declares_nothing_and_says_why() -> None:
@@ -260,3 +261,57 @@ def test_the_limit_on_each_card_is_what_is_consumed_there() -> None:
     assert [4 * GIB, 2 * GIB] == [
         limits(on_card(found, uuid)).limit_bytes for uuid in ("GPU-0", "GPU-1")
     ]
+
+
+CLASS = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+INSTANCES = "deviceclass.resource.kubernetes.io/mig.nvidia.com"
+
+
+def by_class(*containers: dict[str, Any], claim_bytes: int | None = GIB) -> Declared:
+    """
+    Read a pod whose resources name classes, on a node whose policy gives so much.
+    """
+    found = read_declaration(read_pod(pod(*containers)), Units(claim_bytes=claim_bytes))
+    assert isinstance(found, Declared)
+    return found
+
+
+def test_a_resource_that_names_a_class_is_what_the_policy_gives() -> None:
+    """
+    On each of so many cards, until a claim is made for it and allocated; else nobody knows.
+    """
+    known = by_class(container(**{CLASS: "2"}))
+    unknown = by_class(container(**{CLASS: "1"}), claim_bytes=None)
+
+    assert [Claim("main", Amount(GIB), 2)] == list(known.claims)
+    assert "the least that its resources can get, exact later" == known.basis
+    assert [Claim("main", UNKNOWN_AMOUNT)] == list(unknown.claims)
+
+
+def test_of_instances_nobody_knows_the_size() -> None:
+    """
+    Even beside a card of which it is known.
+    """
+    found = by_class(container(**{CLASS: "1", INSTANCES: "1"}))
+
+    assert [Claim("main", UNKNOWN_AMOUNT, 2)] == list(found.claims)
+
+
+def test_a_claim_without_an_amount_is_what_the_policy_gives() -> None:
+    """
+    Beside one with an amount the smaller one counts.
+    """
+    asked = Device("gpu", "any", UNKNOWN_AMOUNT, by_policy=True)
+    found = read_declaration(claiming(asked, device(4, name="")), Units(claim_bytes=2 * GIB))
+
+    assert isinstance(found, Declared)
+    assert [Claim("main", Amount(2 * GIB), 2)] == list(found.claims)
+    assert is_lower_bound(claiming(asked, device(4)))
+    assert not is_lower_bound(claiming(device(4)))
+
+
+def test_no_node_has_to_list_a_resource_that_names_a_class() -> None:
+    """
+    It is the scheduler's alone, so that it keeps no node from being a candidate.
+    """
+    assert frozenset() == wanted_resources(read_pod(pod(container(**{CLASS: "1"}))))

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from agent.model.decision import Verdict
     from agent.model.need import StoredNeed
     from agent.model.pod import PodsOnNode
+    from agent.model.taint import Disorder
     from gpufence.cards import NodeCards
     from gpufence.need import NodeNeed
     from kube import ClientSettings
@@ -109,6 +110,7 @@ class Program:
             damping=settings.damping,
             activity=settings.activity,
             need=settings.need,
+            taints=settings.taints,
             unmeasured_seconds=settings.unmeasured_seconds,
         )
         self._loop = Loop(ports, rules, self._worker)
@@ -197,6 +199,7 @@ def cluster_settings(settings: AgentSettings) -> ClusterSettings:
         units=settings.unit_defaults,
         system_namespace=settings.namespace,
         eviction_grace_seconds=settings.policy.eviction_grace_seconds,
+        taints=settings.taints.enabled,
     )
 
 
@@ -226,6 +229,9 @@ class NoCluster:
 
     def store_need(self, need: NodeNeed) -> None:
         del need
+
+    def taint(self, cards: Mapping[str, Disorder]) -> None:
+        del cards
 
     def carry_out(self, verdict: Verdict) -> ActResult:
         del verdict

@@ -46,6 +46,11 @@ class ClusterSettings:
     The most an evicted pod is given to end; the same number as the judge's policy.
     """
 
+    taints: bool = False
+    """
+    Whether rules for the node's cards are written, which takes a right of its own.
+    """
+
     outage_seconds: float = 5.0
     """
     A watch that keeps failing for longer than this makes what is known of the pods stale.

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.mode import MODES
-from gpufence.names import DRA_DRIVER, SYSTEM_NAMESPACE
+from gpufence.names import DRA_CLASSES, DRA_DRIVER, SYSTEM_NAMESPACE
 from gpufence.shape import Object, as_object, as_text, objects
+from gpufence.slices import read_slice
 from kubectl_gpufence.scene import named
-from kubectl_gpufence.table import counted
+from kubectl_gpufence.table import counted, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,12 +25,33 @@ _CLAIMS: Final = "claims"
 
 class SliceCards(NamedTuple):
     """
-    A node, and how many of its cards claims may have; `shared` of them count their memory.
+    A node, and how many of its cards claims may have; `shared` of them count their memory, and give
+    a claim that asks for none at least so much.
     """
 
     node: str
     cards: int
     shared: int
+    least_bytes: int | None = None
+
+
+class TaintedDevice(NamedTuple):
+    """
+    A device that takes no more claims, by the word of its node's agent, and why.
+    """
+
+    node: str
+    device: str
+    why: str
+
+
+class ServedClass(NamedTuple):
+    """
+    A DeviceClass, and the extended resource by which pods may ask for its devices, if any.
+    """
+
+    name: str
+    resource: str
 
 
 def read_published(raw: Object) -> SliceCards:
@@ -40,9 +62,31 @@ def read_published(raw: Object) -> SliceCards:
     node = as_text(spec.get("nodeName"), "spec.nodeName")
     if spec.get("driver") != DRA_DRIVER:
         return SliceCards(node, 0, 0)
+    read = read_slice(raw)
     devices = objects(spec.get("devices"), "spec.devices")
     shared = [item for item in devices if item.get("allowMultipleAllocations") is True]
-    return SliceCards(node, len(devices), len(shared))
+    least = None if read is None else read.least_bytes
+    return SliceCards(node, len(devices), len(shared), least)
+
+
+def read_tainted(raw: Object) -> TaintedDevice:
+    """
+    Read one DeviceTaintRule of an agent.
+    """
+    spec = as_object(raw.get("spec"), "spec")
+    chosen = as_object(spec.get("deviceSelector"), "spec.deviceSelector")
+    taint = as_object(spec.get("taint"), "spec.taint")
+    return TaintedDevice(
+        as_text(chosen.get("pool"), "spec.deviceSelector.pool"),
+        as_text(chosen.get("device"), "spec.deviceSelector.device"),
+        as_text(taint.get("value"), "spec.taint.value"),
+    )
+
+
+def read_class(raw: Object) -> ServedClass:
+    name = as_text(as_object(raw.get("metadata"), "metadata").get("name"), "metadata.name")
+    spec = as_object(raw.get("spec"), "spec")
+    return ServedClass(name, as_text(spec.get("extendedResourceName"), "extendedResourceName"))
 
 
 def check_claims(installation: Installation) -> Iterator[Finding]:
@@ -57,6 +101,8 @@ def check_claims(installation: Installation) -> Iterator[Finding]:
     nodes = sorted({item.node for item in published.value or [] if item.cards})
     if nodes:
         yield from _nodes(installation, nodes)
+        yield from _served(installation)
+    yield from _taints(installation)
     yield from _pods(installation)
 
 
@@ -75,6 +121,39 @@ def _nodes(installation: Installation, nodes: list[str]) -> Iterator[Finding]:
     shared = sum(item.shared for item in installation.published.value or [])
     sharing = f"{counted(shared, 'card')} shared by memory" if shared else "none of them shared"
     yield ok(_CLAIMS, f"{counted(len(nodes), 'node')} with cards for claims, {sharing}")
+
+
+def _served(installation: Installation) -> Iterator[Finding]:
+    """
+    Name the resources whose pods may get a part of a card where they expect a whole one.
+    """
+    least = [item.least_bytes for item in installation.published.value or [] if item.least_bytes]
+    classes = [item for item in installation.classes.value or [] if item.name in DRA_CLASSES]
+    for item in classes:
+        if item.resource and least:
+            yield look(
+                _CLAIMS,
+                f"{item.resource} is served by claims of class {item.name}: a pod that asks for "
+                f"one gets as little as {readable(min(least))} of a card, and is held to that",
+                "let pods claim an amount, or raise the default of the driver's sharing policy",
+            )
+
+
+def _taints(installation: Installation) -> Iterator[Finding]:
+    tainted = installation.tainted
+    for item in tainted.value or []:
+        yield look(
+            _CLAIMS,
+            f"{item.device} of node {item.node} takes no more claims: {item.why} memory",
+            "`kubectl gpufence top -A` shows who holds it; it takes claims again once it has been "
+            "in order for two minutes",
+        )
+    if installation.taints.value and tainted.value is None and not tainted.hidden:
+        yield wrong(
+            _CLAIMS,
+            "agents shall taint cards, and this API server has no DeviceTaintRules",
+            "Kubernetes >= 1.37 has them; on an older one leave out component device-taints",
+        )
 
 
 def _pods(installation: Installation) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from gpufence.shape import Object, as_object, as_text, objects
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
 from kubectl_gpufence.agents import CARD_ROWS
 from kubectl_gpufence.ask import WEBHOOK_LABEL
-from kubectl_gpufence.doctor.checks_claims import read_published
+from kubectl_gpufence.doctor.checks_claims import read_class, read_published, read_tainted
 from kubectl_gpufence.doctor.installation import (
     POLICIES,
     Installation,
@@ -39,15 +39,20 @@ T = TypeVar("T")
 _SYSTEM = ("namespaces", names.SYSTEM_NAMESPACE)
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _EXPIRY = "gpufence_webhook_certificate_expiry_seconds"
+TAINTS = "gpufence-agent-taints"
+_OF_AGENTS: dict[str, str | int] = {"labelSelector": f"app.kubernetes.io/managed-by={names.AGENT}"}
 _PROXY = f"get pods/proxy in {names.SYSTEM_NAMESPACE}"
 RIGHTS: Mapping[str, dict[str, str]] = {
     "list pods in all namespaces": {"verb": "list", "resource": "pods"},
     "list nodes": {"verb": "list", "resource": "nodes"},
     "list namespaces": {"verb": "list", "resource": "namespaces"},
-    "list resourceslices": {
-        "verb": "list",
-        "group": names.RESOURCE_GROUP.partition("/")[0],
-        "resource": "resourceslices",
+    **{
+        f"list {kind}": {
+            "verb": "list",
+            "group": names.RESOURCE_GROUP.partition("/")[0],
+            "resource": kind,
+        }
+        for kind in ("resourceslices", "deviceclasses", "devicetaintrules")
     },
     "list events in all namespaces": {"verb": "list", "resource": "events"},
     _PROXY: {
@@ -101,10 +106,10 @@ def read_installation(reader: ClusterReader) -> Installation:
         namespaces=namespaces,
         pods=pods,
         scalers=read_scalers(reader, fenced),
-        published=_asked(
-            lambda: reader.listed(group(names.RESOURCE_GROUP, "resourceslices"), read_published),
-            "the cards that nodes publish for claims",
-        ),
+        published=_claimed(reader, "resourceslices", read_published),
+        classes=_claimed(reader, "deviceclasses", read_class),
+        taints=_object(reader, group(_ADMISSION, "validatingadmissionpolicies", TAINTS)),
+        tainted=_claimed(reader, "devicetaintrules", read_tainted, _OF_AGENTS),
     )
 
 
@@ -152,6 +157,16 @@ def _asked(ask: Callable[[], T], what: str) -> MaybeHidden[T]:
         return MaybeHidden()
     except ForbiddenError:
         return MaybeHidden(hidden=f"you may not see {what}")
+
+
+def _claimed(
+    reader: ClusterReader,
+    kind: str,
+    keep: Callable[[JsonObject], T],
+    query: dict[str, str | int] | None = None,
+) -> MaybeHidden[list[T]]:
+    path = group(names.RESOURCE_GROUP, kind)
+    return _asked(lambda: list(reader.listed(path, keep, query)), f"{kind}, for claims of cards")
 
 
 def _object(reader: ClusterReader, path: str) -> MaybeHidden[Object]:

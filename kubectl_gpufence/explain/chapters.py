@@ -13,6 +13,7 @@ from gpufence import names
 from gpufence.devices import called
 from gpufence.dialects import ANNOTATION_KEYS
 from gpufence.errors import shown
+from gpufence.pods import EXTENDED
 from gpufence.text import duration, listed, printable
 from kubectl_gpufence.explain.advice import to_do, what_will_be
 from kubectl_gpufence.explain.injected import injected
@@ -99,7 +100,8 @@ def _claims(pod: Pod) -> Iterator[str]:
     for ref in pod.claims:
         users = [item.name for item in pod.containers if ref.name in {c.claim for c in item.claims}]
         used = f", used by {listed(users)}" if users else ", which no container uses"
-        yield f"{called(ref)}{used}"
+        made = f", made by the scheduler for {listed(sorted(pod.served))}"
+        yield f"{called(ref)}{made if ref.name == EXTENDED else ''}{used}"
         for device in pod.devices:
             if device.claim == ref.name:
                 yield f"  request {device.request}: {_amount(device)}"

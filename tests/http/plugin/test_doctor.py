@@ -8,6 +8,7 @@ import pytest
 import trustme
 
 from kubectl_gpufence.doctor.installation import HOOKS, POLICIES
+from kubectl_gpufence.doctor.read import TAINTS
 from tests.http.plugin.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.api_server import reply
 from tests.support.http_server import Exchange
@@ -46,7 +47,9 @@ def healthy(desk: Desk) -> Desk:
     desk.get(DEPLOYMENT, reply({"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}))
     desk.get(OBJECTS[2], reply({"webhooks": hooks}))
     desk.get(SLICES, listed({"endpoints": [endpoint]}))
-    desk.get("/apis/resource.k8s.io/v1/resourceslices", listed())
+    desk.get(f"{ADMISSION}/validatingadmissionpolicies/{TAINTS}", ABSENT)
+    for kind in ("resourceslices", "deviceclasses", "devicetaintrules"):
+        desk.get(f"/apis/resource.k8s.io/v1/{kind}", listed())
     desk.get("/api/v1/namespaces", listed(namespace("team-a", "evict")))
     desk.get(METRICS, reply(EXPIRY))
     desk.server.on(REVIEWS, reply({"status": {"allowed": True}}))

@@ -23,6 +23,8 @@ BY_NODE = {
     Right("resource.k8s.io", "resourceslices", "list"),
 }
 OWN = frozenset({"namespaces", "configmaps"})
+OF_TAINTS = {Right("resource.k8s.io", "devicetaintrules", verb) for verb in ("create", "delete")}
+"""What component device-taints adds to the agent's."""
 ABOVE_PODS = {
     *(
         Right("apps", kind, "get")
@@ -78,7 +80,7 @@ def test_the_agent_may_do_as_its_node_what_it_does() -> None:
     """
     The agent reads words as itself, and does all the rest as its node.
     """
-    asked = rights_of("agent")
+    asked = rights_of("agent") - OF_TAINTS
     expected = {
         right
         if right.resource in OWN
@@ -98,7 +100,17 @@ def test_the_agent_of_an_older_cluster_may_do_the_same_plainly() -> None:
     (patch,) = yaml.safe_load(rules)
     role = spelled(found("Role", "gpufence-agent")["rules"])
 
-    assert rights_of("agent") - BY_NODE == {*spelled(patch["value"]), *role}
+    assert rights_of("agent") - BY_NODE - OF_TAINTS == {*spelled(patch["value"]), *role}
+
+
+def test_an_agent_that_taints_cards_may_do_so_by_a_role_of_its_own() -> None:
+    """
+    Component device-taints grants what its code asks, and no other does.
+    """
+    role = found("ClusterRole", "gpufence-agent-taints", COMPONENTS / "device-taints")
+
+    assert set(spelled(role["rules"])) == OF_TAINTS
+    assert rights_of("agent") >= OF_TAINTS
 
 
 OF_NEED = "gpufence.io"

@@ -5,8 +5,17 @@ What doctor and explain say of cards that come by resource claims.
 from typing import Any
 
 from gpufence.findings import Finding, Level
+from gpufence.pods import EXTENDED
 from gpufence.quantity import GIB
-from kubectl_gpufence.doctor.checks_claims import SliceCards, check_claims, read_published
+from kubectl_gpufence.doctor.checks_claims import (
+    ServedClass,
+    SliceCards,
+    TaintedDevice,
+    check_claims,
+    read_class,
+    read_published,
+    read_tainted,
+)
 from kubectl_gpufence.doctor.installation import Installation, LabelledNamespace, MaybeHidden
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.story import PodStory
@@ -81,6 +90,24 @@ def test_a_story_tells_of_claims_that_nobody_uses_or_knows() -> None:
     assert "nobody knows what they give: resource claim template t does not exist" in story(
         "does not exist", named=False
     )
+
+
+def test_a_story_tells_of_the_claim_that_the_scheduler_made() -> None:
+    """
+    And for which resources.
+    """
+    mapping = {"containerName": "main", "requestName": "r", "resourceName": "example.com/gpu"}
+    raw = pod(container())
+    raw["metadata"]["uid"] = "uid-1"
+    raw["status"] = {
+        "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping]}
+    }
+    item = claims.allocated(claims.claim("x"), claims.result(memory="1Gi", name="r"))
+    item["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": "uid-1"}]
+    told = "\n".join(explanation(PodStory(see_pod(raw, None, {}, {EXTENDED: item})), Display(200)))
+
+    assert "resource claim x, made by the scheduler for example.com/gpu, used by main" in told
+    assert "1024Mi of gpu.nvidia.com/node-1/gpu-0" in told
 
 
 def test_each_claim_has_its_own_devices() -> None:
@@ -162,3 +189,56 @@ def test_pods_that_were_told_nothing_are_named() -> None:
         item.text for item in findings(**with_pods(good, doubtful))
     ]
     assert [] == findings(**with_pods())
+
+
+def test_a_resource_that_is_served_by_shared_cards_is_worth_a_look() -> None:
+    """
+    Who asks for a card gets what the policy says; where none is shared it is a card.
+    """
+    classes = MaybeHidden(
+        [ServedClass("gpu.nvidia.com", "nvidia.com/gpu"), ServedClass("mig.nvidia.com", "")]
+    )
+    (_, found) = findings(SHARED._replace(least_bytes=GIB), classes=classes)
+    whole = findings(SHARED, classes=classes)
+
+    assert found.level is Level.LOOK
+    assert "nvidia.com/gpu is served by claims of class gpu.nvidia.com" in found.text
+    assert "as little as 1024Mi of a card" in found.text
+    assert [Level.OK] == [item.level for item in whole]
+
+
+def test_devices_that_take_no_more_claims_are_named() -> None:
+    """
+    With the reason that their agents gave.
+    """
+    tainted = [TaintedDevice("node-1", "gpu-0", "unattributed")]
+    (found,) = findings(tainted=MaybeHidden(tainted))
+
+    assert found.level is Level.LOOK
+    assert "gpu-0 of node node-1 takes no more claims: unattributed memory" == found.text
+
+
+def test_agents_that_shall_taint_cards_need_an_api_for_it() -> None:
+    """
+    Where the component is applied and the kind is missing; who may not see it is told nothing.
+    """
+    policy = MaybeHidden({"kind": "ValidatingAdmissionPolicy"})
+    (found,) = findings(taints=policy)
+
+    assert (Level.WRONG, True) == (found.level, "no DeviceTaintRules" in found.text)
+    assert [] == findings(taints=policy, tainted=MaybeHidden([]))
+    assert [] == findings(taints=policy, tainted=MaybeHidden(hidden="you may not see them"))
+
+
+def test_rules_and_classes_are_read_for_what_matters() -> None:
+    """
+    Which device of which pool, and why; which resource stands for a class.
+    """
+    chosen = {"driver": "gpu.nvidia.com", "pool": "node-1", "device": "gpu-0"}
+    rule = {"spec": {"deviceSelector": chosen, "taint": {"value": "overcommitted"}}}
+    served = {"metadata": {"name": "c"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+
+    assert TaintedDevice("node-1", "gpu-0", "overcommitted") == read_tainted(rule)
+    assert [ServedClass("c", "example.com/gpu"), ServedClass("", "")] == [
+        read_class(item) for item in (served, {})
+    ]

@@ -24,7 +24,7 @@ class Mode(IntEnum):
     EVICT = 3
 
     def __str__(self) -> str:
-        return self.name.lower()
+        return self._name_.lower()
 
 
 MODES = tuple(str(mode) for mode in Mode)

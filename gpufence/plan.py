@@ -109,6 +109,16 @@ class Plan(NamedTuple):
     profile: ProfileUsed | None = None
 
 
+class _Amounts(dict["int | None", str]):
+    """
+    Amounts as a plan has them, each written when it is first asked for.
+    """
+
+    def __missing__(self, amount: int | None) -> str:
+        text = self[amount] = _amount(amount)
+        return text
+
+
 def write_plan(plan: Plan) -> str:
     """
     Write the annotation: one line of JSON.
@@ -122,13 +132,14 @@ def write_container(container: ContainerPlan) -> str:
     Write one container's part of the annotation; many pods' containers are alike.
     """
     cap = "null" if container.cap_bytes is None else f'"{write_mebibytes(container.cap_bytes)}"'
+    texts_of = _Amounts()
     figures: dict[object, str] = {}  # most settings of a container have the same
     settings = []
     for item in container.settings:
         user = "null" if item.user is None else quoted(item.user)
         amounts = (item.limit_bytes, item.reserve_bytes, item.card_bytes, item.allowance_bytes)
         if amounts not in figures:
-            limit, reserve, card, allowance = map(_amount, amounts)
+            limit, reserve, card, allowance = [texts_of[amount] for amount in amounts]
             figures[amounts] = f'"L":{limit},"C":{reserve},"T":{card},"A":{allowance}'
         settings.append(
             f'{{"env":{quoted(item.env)},"slot":{quoted(item.slot)},"form":{quoted(item.form)},'
@@ -139,7 +150,7 @@ def write_container(container: ContainerPlan) -> str:
         reads = ",".join(map(quoted, container.reads))
         runs = f'"runs":{quoted(container.runs)},"reads":[{reads}],'
     return (
-        f'{{"limit":{_amount(container.limit_bytes)},"processes":{container.processes},'
+        f'{{"limit":{texts_of[container.limit_bytes]},"processes":{container.processes},'
         f'"headroom":"{container.headroom.value}","cap":{cap},{runs}"settings":[{",".join(settings)}]}}'
     )
 

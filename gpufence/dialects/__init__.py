@@ -168,6 +168,8 @@ def spoken(pod: Pod, requests: Iterable[GpuRequest]) -> list[int]:
         places.add(ANNOTATION_KEYS[key])
     if pod.devices:
         places.add(_BY_CLAIMS)
+    if len(places) == 1:  # as nearly always
+        return list(places)
     refined = {other for place in places for other in _REFINED[place]}
     return sorted(places - refined)
 

@@ -72,7 +72,7 @@ class Basis(IntEnum):
     SERVER = 3  # all of the limit but the contexts, for servers that plan with the rest
 
 
-_COMMON = (Basis.PLAIN, Basis.TENSORFLOW, Basis.SHARE)
+_COMMON = (Basis.PLAIN, Basis.TENSORFLOW)
 
 
 class CardFigures(NamedTuple):
@@ -131,7 +131,8 @@ class TooSmall(NamedTuple):
 
 class ContainerFigures(NamedTuple):
     """
-    What is safe for one container on whichever card it meets; `by_basis` is indexed by `Basis`.
+    What is safe for one container on whichever card it meets; `by_basis` is indexed by `Basis`, and
+    ends where only known programs ask for more.
     """
 
     limit_bytes: int | None
@@ -182,6 +183,10 @@ def _on_card(card: LimitOnCard, terms: PodTerms, basis: Basis) -> CardFigures | 
 
 
 def _smallest(figures: list[CardFigures], *, servers: bool) -> Smallest:
+    if len(figures) == 1:  # a cluster of one kind of card
+        (only,) = figures
+        card = None if only.card_bytes is None else only
+        return Smallest(card, only, card if servers else None)
     placed = [item for item in figures if item.card_bytes is not None]
     return Smallest(
         fraction=min(placed, key=_order, default=None),

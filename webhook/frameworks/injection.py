@@ -148,6 +148,7 @@ class _Work:
         self.next_slot = first_slot
         self.idle = terms.injecting is Injecting.NOTHING or not terms.fenced
         self.engine = text.launch.engine if text.launch is not None else None
+        self.lever = self.engine.lever if self.engine is not None else None
         self.settings: list[Setting] = []
         self.entries: dict[str, EnvEntry] = {}
         self.values: dict[str, str] = {}
@@ -194,15 +195,15 @@ class _Work:
         return None if amount is None else amount.allowance_bytes
 
     def _settle(self, row: FrameworkRow | FixedRow, *, really: bool) -> None:
-        env, launch = row.env, self.text.launch
+        env = row.env
         variable = self.text.variables.get(env, ABSENT)
         if variable.hidden:
             self.settings.append(Setting(env, "", row.form, Done.LEFT))
             self.warnings.append(f"{env} {HIDDEN}")
             return
         user, label = variable.user, ""
-        lever = self.engine.lever if self.engine is not None else None
-        if launch is not None and lever is not None and row is lever.row:
+        lever = self.lever
+        if lever is not None and row is lever.row:
             user = user if self.wish is None else self.wish
             label = lever.shown if env.startswith(names.SETTING_PREFIX) else ""
         newer = self.text.variables.get(XLA_NEW.env, ABSENT).user if row is XLA else None

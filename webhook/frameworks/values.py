@@ -43,7 +43,7 @@ def value_for(
         return _fixed(row, user)
     card = allowed(row, figures)
     if card is not None:
-        return _smaller(row, card, user or "")
+        return _smaller(row, card, user) if user else Value(row.write(card, ""), Done.SET, card)
     if user:
         return Value(user, Done.KEPT)
     return Value("", Done.SET) if row.of_card and not row.strict else None
@@ -97,7 +97,7 @@ def _fixed(row: FixedRow, user: str | None) -> Value:
 
 
 def _smaller(row: FrameworkRow, figures: CardFigures, user: str) -> Value:
-    if not user or not row.speaks(user):
+    if not row.speaks(user):
         return Value(row.write(figures, user), Done.SET, figures)
     asked = row.read(user, figures.card_bytes) or Fraction(0)
     allowed = figures.ratio if row.of_card else figures.allowance_bytes

@@ -21,7 +21,7 @@ from gpufence.quantity import write_mebibytes
 from webhook.frameworks.figures import Injecting, LimitOnCard, PodTerms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from gpufence.annotations import PodOptions
     from gpufence.candidates import CandidateCard
@@ -170,7 +170,7 @@ def _limits(
     pod: Pod,
     options: PodOptions,
     namespace: NamespaceOptions,
-    candidates: Iterable[CandidateCard],
+    candidates: tuple[CandidateCard, ...],
 ) -> PodLimits | Undeclared | Unreadable:
     """
     Work out the limits card by card, reading what is the same on several cards only once.
@@ -185,7 +185,7 @@ def _limits(
         if units is None or card.units != units:
             units = card.units
             declaration = read_declaration(pod, units)
-            differs = _differs_by_card(declaration)
+            differs = len(candidates) > 1 and _differs_by_card(declaration)
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)
         elif differs:
             limits = limits_on(declaration, pod, options, namespace, card.memory_bytes)

@@ -78,7 +78,7 @@ def test_a_card_is_tainted_and_taken_back_by_its_devices_name() -> None:
         "spec": {
             "deviceSelector": {"driver": "gpu.nvidia.com", "pool": "node-1", "device": "gpu-0"},
             "taint": {
-                "key": "gpufence.io/memory",
+                "key": "gpufence.io/disorder",
                 "value": "overcommitted",
                 "effect": "NoSchedule",
             },

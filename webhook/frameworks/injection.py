@@ -202,10 +202,9 @@ class _Work:
             self.warnings.append(f"{env} {HIDDEN}")
             return
         user, label = variable.user, ""
-        lever = self.lever
-        if lever is not None and row is lever.row:
+        if self.lever is not None and row is self.lever.row:
             user = user if self.wish is None else self.wish
-            label = lever.shown if env.startswith(names.SETTING_PREFIX) else ""
+            label = self.lever.shown if env.startswith(names.SETTING_PREFIX) else ""
         newer = self.text.variables.get(XLA_NEW.env, ABSENT).user if row is XLA else None
         value = value_for(row, self.figures, smaller_share(user, newer) if newer else user)
         if value is None:

@@ -3,7 +3,6 @@ Pods by which a tenant would get out of his limit: contradictions, forgeries, an
 """
 
 import copy
-import gc
 import time
 from typing import Any
 
@@ -312,6 +311,18 @@ def test_thousands_of_keys_that_do_nothing_are_not_all_remarked_on() -> None:
     assert sum(map(len, said.warnings)) < 64 * 1024
 
 
+def _least_seconds(asked: dict[str, Any], fleet: Fleet) -> float:
+    """
+    Return the least of several times: what other tests have left is collected now and then.
+    """
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        decide(asked, fleet=fleet)
+        times.append(time.process_time() - began)
+    return min(times)
+
+
 def test_a_thousand_wishes_for_a_node_take_no_time() -> None:
     """
     A pod that requires more of its node than anybody does counts as if it took any node.
@@ -326,13 +337,10 @@ def test_a_thousand_wishes_for_a_node_take_no_time() -> None:
     ]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     asked = pod(gpushare(), affinity={"nodeAffinity": required})
-    gc.collect()  # of all that other tests have left, which is no work of ours
-    began = time.process_time()
-    decide(asked, fleet=Fleet(nodes[:1]))
-    alone = time.process_time()
-    said = decide(asked, fleet=Fleet(nodes))
+    alone, crowd = Fleet(nodes[:1]), Fleet(nodes)
+    said = decide(asked, fleet=crowd)
 
-    assert time.process_time() - alone < 3 * (alone - began)
+    assert _least_seconds(asked, crowd) < 3 * _least_seconds(asked, alone)
     assert isinstance(said, Rewrite)
     assert said.plan.limit_bytes == 3 * 2**30
 

@@ -12,7 +12,7 @@ from tests.support.objects import gpu_pod
 from tests.support.threads import Beside
 
 CREATORS = 2
-_PAUSE_SECONDS = 0.02
+_PAUSE_SECONDS = 0.05
 
 
 @dataclass

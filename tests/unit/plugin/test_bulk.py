@@ -5,10 +5,12 @@ What is kept of pods where there are thousands of them.
 import pytest
 
 from gpufence import names
+from gpufence.cards import write_cards
 from kubectl_gpufence.bulk import AlikePlans, asked_of, slim
 from kubectl_gpufence.pods import is_ready, name_of, node_of, see_pod, status_port
+from kubectl_gpufence.scene import see_node
 from tests.support.builders import gpushare, pod
-from tests.support.plugin import raw_pod, seen_node
+from tests.support.plugin import raw_node, raw_pod, seen_node
 
 
 def test_a_slim_pod_declares_and_tells_the_same() -> None:
@@ -52,6 +54,24 @@ def test_no_more_plans_are_remembered_than_stand_together() -> None:
         plans({names.PLAN: str(number)})
 
     assert first is not plans({names.PLAN: "0"})
+
+
+def test_cards_are_kept_once_where_they_are_what_the_node_offers() -> None:
+    """
+    What an agent has stated stands beside what is worked out from it, and is the same; of a node
+    without any it alone is known.
+    """
+    node = seen_node()
+    assert node.gpu is not None
+    assert node.cards is not None
+    raw = raw_node(count=0)
+    raw["metadata"]["annotations"] = {names.CARDS: write_cards(node.cards._replace(cards=()))}
+    raw["status"] = {}
+    bare = see_node(raw)
+
+    assert node.cards.cards is node.gpu.cards
+    assert bare.cards is not None
+    assert (None, ()) == (bare.gpu, bare.cards.cards)
 
 
 @pytest.mark.parametrize("ready", [True, False])

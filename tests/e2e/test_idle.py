@@ -2,17 +2,15 @@
 The components that a cluster has when it is asked for them: idle GPUs go back, needs are written.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpufence import names
 from tests.e2e.site import OVERLAY, QUICK, RealSite
 from tests.e2e.tenants import deployment
-from tests.support.manifests import COMPONENTS
+from tests.support.manifests import own_overlay
 from tests.support.site import AGENT, WEBHOOK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -34,7 +32,7 @@ def extended(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """
     The installation with components idle-release and need, in a hurry; afterwards as it was.
     """
-    folder = overlay(tmp_path_factory.mktemp("overlay"))
+    folder = own_overlay(tmp_path_factory.mktemp("overlay"), PARTS, Path(OVERLAY))
     site.cluster.kubectl("apply", "-k", str(folder))
     try:
         site.system("set", "env", f"daemonset/{AGENT}", *QUICK, *AGENT_QUICK)
@@ -49,20 +47,6 @@ def extended(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     finally:
         site.cluster.kubectl("delete", "-k", str(folder), "--timeout=100s")
         site.install()
-
-
-def overlay(folder: Path) -> Path:
-    """
-    Write what docs/install.md asks an operator to write.
-    """
-    said = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [os.path.relpath(OVERLAY, folder)],
-        "components": [os.path.relpath(COMPONENTS / one, folder) for one in PARTS],
-    }
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture

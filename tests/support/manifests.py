@@ -2,7 +2,8 @@
 Every manifest of a folder, as kustomize would take it: listed files and listed folders.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,20 @@ def all_of(text: str) -> Iterator[dict[str, Any]]:
     Read YAML documents, ten times as fast as by Python alone.
     """
     return yaml.load_all(text, Loader=yaml.CSafeLoader)
+
+
+def own_overlay(folder: Path, parts: Iterable[str], base: Path = BASE) -> Path:
+    """
+    Write what docs/install.md asks an operator to write: the installation with some components.
+    """
+    said = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [os.path.relpath(base, folder)],
+        "components": [os.path.relpath(COMPONENTS / name, folder) for name in parts],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    return folder
 
 
 def kustomization(folder: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +15,7 @@ import yaml
 from gpufence import names
 from simulator.controlplane import ControlPlane
 from tests.integration.deploy.rendering import Objects, listed, rendered
-from tests.support.manifests import BASE, COMPONENTS, DEPLOY, ROOT, components
+from tests.support.manifests import BASE, DEPLOY, ROOT, components, own_overlay
 
 pytestmark = pytest.mark.timeout(300)  # the first test pays for the installation
 
@@ -42,21 +41,6 @@ def inventory(plane: ControlPlane) -> set[str]:
     ).stdout
     lines = {" ".join(line.split()) for line in found.lower().splitlines()}
     return {line for line in lines if line and not TRANSIENT.match(line)}
-
-
-def kustomization(folder: Path, names_of_components: list[str], **more: Any) -> Path:
-    """
-    Write what docs/install.md asks an operator to write.
-    """
-    said = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [os.path.relpath(BASE, folder)],
-        "components": [os.path.relpath(COMPONENTS / name, folder) for name in names_of_components],
-        **more,
-    }
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
-    return folder
 
 
 def commands(section: str) -> list[str]:
@@ -110,7 +94,7 @@ def story(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Stor
     plane.kubectl("patch", "secret", names.TLS_SECRET, *where, "-p", patch)
     switch = plane.kubectl("get", "configmap", names.POLICY_CONFIGMAP, *where, "-o", "yaml").stdout
     diff = plane.kubectl("diff", "-k", str(BASE), check=False)
-    folder = str(kustomization(tmp_path_factory.mktemp("mine"), TOGETHER))
+    folder = str(own_overlay(tmp_path_factory.mktemp("mine"), TOGETHER))
     plane.kubectl("apply", "-k", folder, *STRICT)
     namespace = plane.kubectl("get", "namespace", TEAM, "-o", "yaml").stdout
     secret = plane.kubectl("get", "secret", names.TLS_SECRET, *where, "-o", "yaml").stdout
@@ -172,7 +156,7 @@ def test_components_can_be_combined(plane: ControlPlane, tmp_path: Path, order: 
     """
     No component takes for granted what another one changes.
     """
-    folder = kustomization(tmp_path, components()[::order])
+    folder = own_overlay(tmp_path, components()[::order])
     spec = rendered(plane, folder)["DaemonSet", "gpufence-agent"]["spec"]["template"]["spec"]
     names_set = [entry["name"] for entry in spec["containers"][0]["env"]]
 

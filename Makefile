@@ -14,7 +14,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda versions images frameworks frameworks-clean soak bench scale lock docs manifests dashboards clean
+.PHONY: help setup check test demo e2e keda versions images release frameworks frameworks-clean soak bench scale lock docs manifests dashboards clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ versions: $(READY) ## the tests that the API server decides, on each Kubernetes 
 
 images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
+
+release: $(READY) ## wheel, plugin archives, krew's manifest and checksums into dist/ (URL=where they will lie; SOURCE_DATE_EPOCH)
+	@$(BIN)/python -m deploy.release $(if $(URL),--website $(URL))
 
 frameworks: $(READY) ## real wheels on simulated cards: does each cap bite? (tens of GB once; ONLY=torch-2.10)
 	@$(BIN)/python -m simulator wheels build $(ONLY)

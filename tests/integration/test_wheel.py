@@ -41,7 +41,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = next((folder / "env").glob("lib/python*/site-packages"))
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     wheel = next(folder.glob("gpufence-*.whl"))
-    _run(*pip, "install", "--no-deps", "--target", site, wheel, cwd=folder)
+    into = (*pip[:3], "--python", folder / "env", *pip[3:])
+    _run(*into, "install", "--no-deps", wheel, cwd=folder)
     return folder / "env" / "bin" / "python"
 
 
@@ -63,6 +64,16 @@ def test_the_wheel_carries_the_dashboards_page(python: Path) -> None:
     script = "from kubectl_gpufence.dashboard.server import read_page; print(read_page().policy)"
 
     assert "script-src 'sha256-" in _run(python, "-I", "-c", script, cwd=python.parent)
+
+
+@pytest.mark.parametrize("program", ["kubectl-gpufence", "kubectl-inspect-gpushare"])
+def test_the_installed_wheel_is_the_plugin(python: Path, program: str) -> None:
+    """
+    Both plugins can be called by their names, once somebody has installed the wheel.
+    """
+    called = program.replace("-", " ")
+
+    assert f"usage: {called}" in _run(python.parent / program, "--help", cwd=python.parent)
 
 
 def test_the_wheel_carries_the_simulators_sources(python: Path) -> None:

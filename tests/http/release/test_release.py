@@ -1,0 +1,285 @@
+"""
+What `make release` writes: the same bytes again, checked by digest, that run on a bare Python.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.release import archive
+from deploy.release.__main__ import release, source_moment
+from deploy.release.archive import DEPENDENCIES, INSIDE, ReleaseError, application
+from tests.http.plugin.desk import Desk
+from tests.http.release.krew_rules import install, objections
+from tests.support.api_server import ApiServer, reply
+from tests.support.sources import ROOT
+
+MOMENT = 1_780_000_000
+WEBSITE = "https://files.example/gpufence"
+# Neither variables, nor the folder, nor installed packages: what any machine's Python has.
+BARE = (sys.executable, "-I", "-S")
+ASKED = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from kubernetes.client import ApiClient, Configuration
+answer = ApiClient(configuration=Configuration()).call_api(method="GET", url=sys.argv[1])
+answer.read()
+print(answer.status, answer.data)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    written = tmp_path_factory.mktemp("release")
+    for name, content in release(MOMENT, WEBSITE).items():
+        (written / name).write_bytes(content)
+    return written
+
+
+@pytest.fixture(scope="module")
+def plugin(folder: Path) -> Path:
+    return next(folder.glob("*.pyz"))
+
+
+@pytest.fixture(scope="module")
+def manifest(folder: Path) -> Any:
+    return yaml.safe_load((folder / "gpufence.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with ApiServer() as server:
+        yield Desk(server, tmp_path)
+
+
+def _run(*command: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(item) for item in command],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+def test_two_builds_have_equal_digests(folder: Path, tmp_path: Path) -> None:
+    """
+    Time zone, hash seed and folder leave no trace in any file.
+    """
+    again = _run(
+        *(sys.executable, "-m", "deploy.release", "--folder", tmp_path, "--website", WEBSITE),
+        SOURCE_DATE_EPOCH=str(MOMENT),
+        TZ="Pacific/Auckland",
+        PYTHONHASHSEED="7",
+    )
+
+    assert 0 == again.returncode, again.stderr
+    assert _digests(folder) == _digests(tmp_path)
+    assert "not yet: images" in again.stdout
+
+
+def test_a_changed_byte_fails_verification(folder: Path, tmp_path: Path) -> None:
+    """
+    `sha256sum --check` takes the files as they were built and in no other way.
+    """
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    check = ("env", "-C", tmp_path, "sha256sum", "--check", "--strict", "SHA256SUMS")
+    whole = _run(*check)
+    changed = next(tmp_path.glob("*.pyz"))
+    content = bytearray(changed.read_bytes())
+    content[len(content) // 2] ^= 1
+    changed.write_bytes(content)
+    broken = _run(*check)
+
+    assert (0, 1) == (whole.returncode, broken.returncode)
+    assert f"{changed.name}: FAILED" in broken.stdout
+
+
+def test_the_plugin_runs_on_a_bare_python(plugin: Path, desk: Desk) -> None:
+    """
+    Without any installed package it answers what the installed plugin answers.
+    """
+    said = _run(*BARE, plugin, "top", "-o", "json", **desk.environ)
+
+    assert (0, desk.run("top", "-o", "json").json) == (said.returncode, json.loads(said.stdout))
+
+
+def test_the_plugin_is_also_gpushares(plugin: Path, tmp_path: Path) -> None:
+    """
+    Called `kubectl-inspect-gpushare`, the file is that program.
+    """
+    link = tmp_path / "kubectl-inspect-gpushare"
+    link.symlink_to(plugin)
+
+    assert "usage: kubectl inspect gpushare" in _run(*BARE, link, "--help").stdout
+
+
+def test_the_plugin_brings_its_page(plugin: Path) -> None:
+    """
+    The dashboard's page is read out of the archive.
+    """
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from kubectl_gpufence.dashboard.server import read_page; print(read_page().policy)"
+    )
+
+    assert "script-src 'sha256-" in _run(*BARE, "-c", script, plugin).stdout
+
+
+def test_an_old_python_can_read_what_runs_first() -> None:
+    """
+    A Python that is too old says so, instead of stumbling over words that it does not know.
+    """
+    text = (INSIDE / "start.py").read_text(encoding="utf-8")
+
+    assert isinstance(ast.parse(text, feature_version=(3, 6)), ast.Module)
+
+
+def test_the_plugin_has_no_compiled_part(plugin: Path) -> None:
+    """
+    What the archive holds is Python, one page, certificates and everybody's licence.
+    """
+    with zipfile.ZipFile(plugin) as content:
+        names = content.namelist()
+    licensed = {name.split("/")[1] for name in names if name.startswith("licenses/")}
+    kinds = {Path(name).suffix for name in names if not name.startswith("licenses/")}
+
+    assert {".py", ".html", ".pem"} == kinds
+    assert {"gpufence", *DEPENDENCIES} == licensed
+
+
+def test_the_stand_in_asks_as_the_client_does(plugin: Path) -> None:
+    """
+    The one request that a login by OIDC makes is answered alike in the archive and outside.
+    """
+    with ApiServer() as server:
+        server.on("GET /well-known", reply({"token_endpoint": "here"}))
+        ours = _run(*BARE, "-c", ASKED, f"{server.url}/well-known", plugin)
+        theirs = _run(sys.executable, "-c", ASKED, f"{server.url}/well-known")
+
+    assert (0, theirs.stdout) == (ours.returncode, ours.stdout), ours.stderr
+    assert ours.stdout.startswith("200 ")
+
+
+def test_what_differs_from_the_lock_is_refused(folder: Path) -> None:
+    """
+    A release is never made of other versions than those that are tested.
+    """
+    wheel = next(folder.glob("*.whl"))
+
+    with pytest.raises(ReleaseError, match=r"certifi .* installed.*says 1\.0; remedy: make setup"):
+        application(wheel, "certifi==1.0 \\\n", MOMENT)
+
+
+def test_what_was_changed_after_it_was_installed_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A dependency that somebody patched in the environment gets into no release.
+    """
+    (tmp_path / "certifi").mkdir()
+    (tmp_path / "certifi/__init__.py").write_text("evil = True\n", encoding="utf-8")
+    described = tmp_path / "certifi-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Name: certifi\nVersion: 1.0\n", encoding="utf-8")
+    (described / "RECORD").write_text("certifi/__init__.py,sha256=AAAA,4\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ReleaseError, match=r"certifi/__init__\.py is not what certifi was"):
+        application(next(folder.glob("*.whl")), "certifi==1.0 \\\n", MOMENT)
+
+
+@pytest.mark.parametrize(("environ", "moment"), [({"SOURCE_DATE_EPOCH": "7"}, 7), ({}, None)])
+def test_the_moment_is_that_of_the_commit(
+    monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], moment: int | None
+) -> None:
+    """
+    SOURCE_DATE_EPOCH says when the sources are from, and otherwise git does.
+    """
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", environ.get("SOURCE_DATE_EPOCH", ""))
+    committed = _run("git", "-C", ROOT, "log", "-1", "--format=%ct").stdout.strip()
+
+    assert (moment or int(committed)) == source_moment()
+
+
+def test_a_moment_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A date in words would change every digest, and is not guessed at.
+    """
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "today")
+
+    with pytest.raises(ReleaseError, match="'today' is no number of seconds"):
+        source_moment()
+
+
+def test_krew_takes_the_manifest(manifest: Any, folder: Path) -> None:
+    """
+    None of krew's rules is broken, and the digest is the archive's.
+    """
+    (platform,) = manifest["spec"]["platforms"]
+    name = platform["uri"].removeprefix(f"{WEBSITE}/")
+
+    assert [] == objections("gpufence.yaml", manifest)
+    assert _digests(folder)[name] == platform["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "objection"),
+    [
+        ("apiVersion", "krew.googlecontainertools.github.com/v1", "apiVersion"),
+        ("metadata.name", "kubectl-gpufence", "name"),
+        ("spec.version", "0.1.0", "version"),
+        ("spec.shortDescription", "word " * 15, "shortDescription"),
+        ("spec.description", "word " * 17, "description"),
+        ("spec.platforms.0.sha256", "A" * 64, "sha256"),
+        ("spec.platforms.0.bin", "", "bin"),
+        ("spec.platforms.0.files", [], "files"),
+        ("spec.platforms.0.selector", {}, "selector"),
+    ],
+)
+def test_the_rules_have_teeth(manifest: Any, path: str, value: object, objection: str) -> None:
+    """
+    A manifest that breaks one of krew's rules is objected to.
+    """
+    broken = deepcopy(manifest)
+    *way, last = (int(step) if step.isdigit() else step for step in path.split("."))
+    place = broken
+    for step in way:
+        place = place[step]
+    place[last] = value
+
+    assert objection in objections("gpufence.yaml", broken)
+
+
+def test_krews_archive_installs(manifest: Any, folder: Path, tmp_path: Path) -> None:
+    """
+    Unpacked and linked as krew does it, the plugin runs by its name.
+    """
+    (platform,) = manifest["spec"]["platforms"]
+    link = install(folder / platform["uri"].rpartition("/")[2], platform, "gpufence", tmp_path)
+    said = _run(link, "--help", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+    assert (0, True) == (said.returncode, "usage: kubectl gpufence" in said.stdout), said.stderr
+
+
+def test_files_are_stored_from_1980_on() -> None:
+    """
+    A moment that zip files cannot tell becomes their first.
+    """
+    assert archive.zipped({"a": b""}, 0) == archive.zipped({"a": b""}, 315532800)

@@ -14,7 +14,7 @@ WORKERS := $(shell n=$$(nproc); echo $$((n < 2 ? n + 2 : 4)))
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo e2e keda versions images release frameworks frameworks-clean soak bench scale lock docs manifests dashboards clean
+.PHONY: help setup check test demo e2e keda versions images release frameworks frameworks-clean soak bench scale lock docs manifests dashboards chart clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -46,6 +46,7 @@ check: static ## format, lint, types, import contracts and unit tests (under a m
 
 test: static ## everything that needs no root; the command that CI runs
 	@$(BIN)/python -m simulator build
+	@$(BIN)/python -m simulator build helm
 	@echo "==> all tests, with branch coverage"
 	@rm -f .coverage .coverage.*
 	@$(PYTEST) -q --cov --cov-report= -m "not bench and not e2e and not frameworks and not keda and not soak"
@@ -108,6 +109,9 @@ manifests: $(READY) ## write the conditions of webhook and policies in deploy/ a
 
 dashboards: $(READY) ## write Grafana's dashboards in deploy/ anew, and where alerts lead
 	@$(BIN)/python -m tests.unit.house dashboards
+
+chart: $(READY) ## write the Helm chart in deploy/chart anew, from the manifests
+	@$(BIN)/python -m tests.unit.house chart
 
 clean: ## remove the environment and every product of the checks
 	@rm -rf .venv build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -28,7 +28,8 @@ from simulator.progress import Progress
 
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
-KEDA = "keda"
+# Not Kubernetes' own; built from modules of their own.
+OTHERS = ("keda", "helm")
 _EVERY = "all"
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.
@@ -185,8 +186,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="component",
         nargs="*",
         type=_known,
-        help=f"{', '.join(one.name for one in COMPONENTS)}, or {KEDA} for KEDA's own; if none is"
-        " named, all of Kubernetes but kubelet",
+        help=f"{', '.join(one.name for one in COMPONENTS)}, or {' or '.join(OTHERS)} for what they"
+        " say; if none is named, all of Kubernetes but kubelet",
     )
     command.add_argument(
         "--kubernetes",
@@ -199,11 +200,16 @@ def parser() -> argparse.ArgumentParser:
     return command
 
 
-def _keda(assets: Assets, progress: Progress) -> list[Path]:
-    from simulator.keda.build import ensure  # noqa: PLC0415 (it is built on this module)
+def _others(assets: Assets, names: Sequence[str], progress: Progress) -> list[Path]:
+    from simulator import helm, keda  # noqa: PLC0415 (they are built on this module)
 
-    made = ensure(assets, progress)
-    return [made.operator, made.adapter, made.resources]
+    paths: list[Path] = []
+    if "keda" in names:
+        made = keda.ensure(assets, progress)
+        paths += [made.operator, made.adapter, made.resources]
+    if "helm" in names:
+        paths.append(helm.ensure(assets, progress))
+    return paths
 
 
 def _older(assets: Assets, minors: Sequence[str], progress: Progress) -> list[Path]:
@@ -215,7 +221,7 @@ def _older(assets: Assets, minors: Sequence[str], progress: Progress) -> list[Pa
 
 def _known(name: str) -> str:
     try:
-        return KEDA if name == KEDA else component(name).name
+        return name if name in OTHERS else component(name).name
     except BuildError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -225,9 +231,8 @@ def main(argv: Sequence[str]) -> int:
     names = arguments.components or ([] if arguments.kubernetes else USUAL)
     try:
         assets, progress = Assets.from_environment(os.environ), Progress(sys.stderr)
-        paths = list(assets.ensure([one for one in names if one != KEDA], progress).values())
-        if KEDA in names:
-            paths += _keda(assets, progress)
+        paths = list(assets.ensure([one for one in names if one not in OTHERS], progress).values())
+        paths += _others(assets, names, progress)
         paths += _older(assets, arguments.kubernetes, progress)
     except ControlPlaneError as error:
         print(f"python -m simulator build: {error}", file=sys.stderr)

@@ -8,6 +8,7 @@ be seen.
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from simulator.controlplane.programs import (
     KUBECTL,
     SCHEDULER,
 )
+from simulator.helm import ensure as ensure_helm
 from simulator.progress import Progress
 from tests.support.kubernetes import expect_what_is_missing
 
@@ -43,6 +45,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         Assets.from_environment(os.environ).ensure(
             FULL if "full_control_plane" in used else PLAIN, Progress(sys.stderr)
         )
+        if "helm_program" in used:
+            ensure_helm(Assets.from_environment(os.environ), Progress(sys.stderr))
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +55,14 @@ def assets() -> Assets:
     The programs of the control plane, built by now.
     """
     return Assets.from_environment(os.environ)
+
+
+@pytest.fixture(scope="session")
+def helm_program(assets: Assets) -> Path:
+    """
+    Helm, built by now.
+    """
+    return ensure_helm(assets, Progress(sys.stderr))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """
-What kustomize makes of a folder.
+What kustomize makes of a folder, and what a cluster has.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from simulator.controlplane import ControlPlane
 from tests.support.manifests import all_of
 
 Objects = dict[tuple[str, str], dict[str, Any]]
+TRANSIENT = re.compile(r"^(event|lease|controllerrevision|endpoints|endpointslice)")
 WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})
 
 
@@ -21,3 +23,16 @@ def rendered(plane: ControlPlane, folder: Path) -> Objects:
 
 def listed(items: Iterable[dict[str, Any]]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)})
+
+
+def inventory(plane: ControlPlane) -> set[str]:
+    """
+    Name every object of the cluster but those that come and go by themselves.
+    """
+    kinds = plane.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+    found = plane.kubectl(
+        *("get", ",".join(kinds), "--all-namespaces", "--ignore-not-found"),
+        *("-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name", "--no-headers"),
+    ).stdout
+    lines = {" ".join(line.split()) for line in found.lower().splitlines()}
+    return {line for line in lines if line and not TRANSIENT.match(line)}

@@ -14,13 +14,12 @@ import yaml
 
 from gpufence import names
 from simulator.controlplane import ControlPlane
-from tests.integration.deploy.rendering import Objects, listed, rendered
+from tests.integration.deploy.rendering import Objects, inventory, listed, rendered
 from tests.support.manifests import BASE, DEPLOY, ROOT, components, own_overlay
 
 pytestmark = pytest.mark.timeout(300)  # the first test pays for the installation
 
 STRICT = ("--validate=strict", "--warnings-as-errors")
-TRANSIENT = re.compile(r"^(event|lease|controllerrevision|endpoints|endpointslice)")
 INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 CLEARING = INSTALL.partition("\n## Removing\n")[2]
 WAY = INSTALL.partition("\n## From nothing to evictions")[2].partition("\n## ")[0]
@@ -28,19 +27,6 @@ TEAM = "team-a"
 # With cert-manager there would be no Secrets of ours to look at; simulated cards are for nobody.
 APART = {"cert-manager", "simulated"}
 TOGETHER = [name for name in components() if name not in APART]
-
-
-def inventory(plane: ControlPlane) -> set[str]:
-    """
-    Name every object of the cluster but those that come and go by themselves.
-    """
-    kinds = plane.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
-    found = plane.kubectl(
-        *("get", ",".join(kinds), "--all-namespaces", "--ignore-not-found"),
-        *("-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name", "--no-headers"),
-    ).stdout
-    lines = {" ".join(line.split()) for line in found.lower().splitlines()}
-    return {line for line in lines if line and not TRANSIENT.match(line)}
 
 
 def commands(section: str) -> list[str]:

@@ -89,14 +89,17 @@ def test_it_has_its_own_trade_and_no_other(image: Unpacked, program: str) -> Non
 
 def test_it_holds_one_program(image: Unpacked, program: str) -> None:
     """
-    Of our own code there is what the program imports, and its one command.
+    Of our own code there is what the program imports, and its one command; and the plugin in the
+    image of jobs.
     """
     (site,) = image.root.glob(SITE)
-    kept = {"gpufence", "kube", program} | (set() if program == "certs" else {"service"})
+    more = {"kubectl_gpufence"} if program == "certs" else {"service"}
+    kept = {"gpufence", "kube", program} | more
     commands = {path.name for path in (image.root / "opt/gpufence/bin").iterdir()}
 
     assert kept == {path.name for path in site.iterdir()} & set(PACKAGES)
-    assert {f"gpufence-{program}"} == {name for name in commands if not name.startswith("python")}
+    expected = {f"gpufence-{program}"} | ({"kubectl-gpufence"} if program == "certs" else set())
+    assert expected == {name for name in commands if not name.startswith("python")}
 
 
 def test_nothing_in_it_installs_or_compiles(image: Unpacked) -> None:

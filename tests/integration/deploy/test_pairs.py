@@ -4,7 +4,6 @@ Components that are built together, two by two: each was thought of alone.
 Only those that say with which rights a pod runs can make it mightier, so one of two is such.
 """
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from simulator.controlplane import ControlPlane
 from tests.integration.deploy.rendering import WORKLOADS, Objects, rendered
-from tests.support.manifests import BASE, COMPONENTS, pod_spec
+from tests.support.manifests import COMPONENTS, own_overlay, pod_spec
 
 NAMES = sorted(path.name for path in COMPONENTS.iterdir())
 RIGHTS = re.compile("hostPID|privileged|runAs|securityContext")
@@ -39,15 +38,7 @@ def owns_the_node(spec: dict[str, Any]) -> bool:
 def built(plane: ControlPlane, folder: Path, *components: str) -> Objects:
     here = folder / "-".join(components)
     here.mkdir()
-    lines = ["apiVersion: kustomize.config.k8s.io/v1beta1", "kind: Kustomization"]
-    lines += ["resources:", f"- {relative(BASE, here)}", "components:"]
-    lines += [f"- {relative(COMPONENTS / name, here)}" for name in components]
-    (here / "kustomization.yaml").write_text("\n".join(lines), encoding="utf-8")
-    return rendered(plane, here)
-
-
-def relative(target: Path, here: Path) -> str:
-    return os.path.relpath(target.resolve(), here.resolve())
+    return rendered(plane, own_overlay(here, components))
 
 
 @pytest.mark.parametrize("mighty", MIGHTY)

@@ -2,17 +2,21 @@
 Chores of the Makefile: `lock` renews requirements/, `coverage` holds the figures to the rules,
 `figures` prints the size of the tree and of its two walks, `walks` counts those for their test,
 `docs` writes the tables of settings and dialects into the pages, `manifests` the conditions of the
-webhook and its policies into deploy/, `dashboards` Grafana's dashboards and where alerts lead.
+webhook and its policies into deploy/, `dashboards` Grafana's dashboards and where alerts lead,
+`chart` the Helm chart.
 """
 
 import datetime as dt
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+from simulator.controlplane import Assets
+from simulator.progress import Progress
 from tests.support.sources import ROOT, files_of_tests, product_files, pure_files, shown
-from tests.unit.house import dashboards, runbooks
+from tests.unit.house import chart, dashboards, runbooks
 from tests.unit.house.conditions import CONDITIONED, with_conditions
 from tests.unit.house.pages import PAGES, with_tables
 from tests.unit.house.walks import RECORDED, walks
@@ -113,6 +117,23 @@ def write_dashboards() -> int:
     return 0
 
 
+def write_chart() -> int:
+    """
+    Write the chart's templates and values anew, as the kubectl that is built renders the manifests.
+    """
+    kubectl = Assets.from_environment(os.environ).ensure(["kubectl"], Progress(sys.stderr))[
+        "kubectl"
+    ]
+
+    def kustomize(folder: Path) -> str:
+        command = [str(kubectl), "kustomize", str(folder)]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    for path, text in chart.pages(kustomize).items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
 CHORES = {
     "lock": lock,
     "coverage": coverage,
@@ -121,6 +142,7 @@ CHORES = {
     "docs": docs,
     "manifests": manifests,
     "dashboards": write_dashboards,
+    "chart": write_chart,
 }
 
 if __name__ == "__main__":

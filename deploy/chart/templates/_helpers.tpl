@@ -1,0 +1,14 @@
+{{- /* The image of one program: (list . "webhook"). */ -}}
+{{- define "gpufence.image" -}}
+{{- $top := index . 0 -}}
+{{ printf "%s/%s:%s" $top.Values.image.prefix (index . 1) ($top.Values.image.tag | default $top.Chart.AppVersion) }}
+{{- end -}}
+
+{{- /* Whether agents act by their own account: as it is said, else as the cluster's version asks for; empty is no. */ -}}
+{{- define "gpufence.kubernetes130" -}}
+{{- if kindIs "bool" .Values.kubernetes130 -}}
+{{- if .Values.kubernetes130 }}true{{ end -}}
+{{- else if semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version -}}
+true
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,228 @@
+"""
+A release's life on an API server: installed, tested, upgraded, rolled back and removed by Helm.
+"""
+
+import re
+import shutil
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gpufence import names
+from kube import ClientSettings, NotFoundError, PatchType, connect, core
+from simulator.controlplane import ControlPlane
+from tests.integration.deploy.rendering import inventory
+from tests.integration.deploy.test_chart import value_of
+from tests.support.helm import CHART, Helm
+from tests.support.manifests import components
+from tests.support.site import run
+from tests.support.threads import Beside
+
+pytestmark = pytest.mark.timeout(300)
+
+WHERE = ("-n", names.SYSTEM_NAMESPACE)
+DOCTOR = core("namespaces", names.SYSTEM_NAMESPACE, "pods", "gpufence-doctor")
+FIRST = "observe-first"
+# Helm's own record of each revision, and what pods' owners remember of earlier ones.
+REVISIONS = re.compile(r"^secret default sh\.helm|^(pod|replicaset|job) ")
+TOGETHER = [name for name in components() if name not in {"cert-manager", "simulated"}]
+
+
+class DoctorsKubelet(Beside):
+    """
+    Runs the doctor's pod as the account that it names, and reports how that ended.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        super().__init__()
+        self._plane = plane
+        self.done: subprocess.CompletedProcess[str] | None = None
+
+    def run(self) -> None:
+        with connect(ClientSettings(kubeconfig=str(self._plane.kubeconfig()))) as client:
+            while self.done is None and not self.over.wait(0.1):
+                with suppress(NotFoundError):
+                    (container,) = client.get(DOCTOR)["spec"]["containers"]
+                    self.done = self._container(container["command"])
+                    phase = "Failed" if self.done.returncode else "Succeeded"
+                    client.patch(f"{DOCTOR}/status", {"status": {"phase": phase}}, PatchType.MERGE)
+
+    def _container(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        token = self._plane.service_account_token(names.SYSTEM_NAMESPACE, "gpufence-doctor")
+        config = self._plane.token_kubeconfig("doctor", token)
+        return run(tuple(command), {"KUBECONFIG": str(config)})
+
+
+@dataclass(frozen=True)
+class Life:
+    """
+    What was seen from `helm install` to `helm uninstall`, in one release for all tests.
+    """
+
+    before: set[str]
+    notes: str
+    tested: subprocess.CompletedProcess[str]
+    examined: subprocess.CompletedProcess[str]
+    installed: set[str]
+    upgraded: str
+    kept: str
+    stopped: subprocess.CompletedProcess[str]
+    back: str
+    rolled_back: set[str]
+    after: set[str]
+
+
+@pytest.fixture(scope="module")
+def helm(helm_program: Path, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    return Helm(helm_program, tmp_path_factory.mktemp("helm"), plane.kubeconfig())
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    The chart as its next version, which has images of its own.
+    """
+    chart = tmp_path_factory.mktemp("newer") / "gpufence"
+    shutil.copytree(CHART, chart)
+    about = chart / "Chart.yaml"
+    about.write_text(about.read_text("utf-8").replace("ersion: 0.1.0", "ersion: 0.2.0"), "utf-8")
+    return chart
+
+
+def switch(plane: ControlPlane) -> str:
+    return plane.kubectl(
+        *("get", "configmap", names.POLICY_CONFIGMAP, *WHERE, "-o", "jsonpath={.data.max-mode}")
+    ).stdout
+
+
+def image(plane: ControlPlane) -> str:
+    path = "jsonpath={.spec.template.spec.containers[0].image}"
+    return plane.kubectl("get", "deployment", "gpufence-webhook", *WHERE, "-o", path).stdout
+
+
+@pytest.fixture(scope="module")
+def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
+    """
+    Install to look first, test, take the next version with all that goes together, stop evictions
+    by hand, roll back, remove.
+    """
+    before = inventory(plane)
+    notes = helm("install", "gpufence", str(CHART), "--set=observeFirst=true").stdout
+    with DoctorsKubelet(plane) as kubelet:
+        tested = helm("test", "gpufence", "--timeout=60s", check=False)
+    assert kubelet.done is not None
+    installed = inventory(plane)
+    # As gpufence-certs does.
+    patch = '{"data":{"tls.crt":"eA=="}}'
+    plane.kubectl("patch", "secret", names.TLS_SECRET, *WHERE, "-p", patch)
+    values = [f"--set={value_of(name)}={str(name != FIRST).lower()}" for name in TOGETHER]
+    upgrade = ("upgrade", "gpufence", str(newer), "--reuse-values")
+    helm(*upgrade, *values)
+    upgraded = f"{image(plane)} {switch(plane)}"
+    kept = plane.kubectl("get", "secret", names.TLS_SECRET, *WHERE, "-o", "jsonpath={.data}").stdout
+    stop = '{"data":{"max-mode":"cap"}}'
+    plane.kubectl("patch", "configmap", names.POLICY_CONFIGMAP, *WHERE, "--type=merge", "-p", stop)
+    stopped = helm(*upgrade, check=False)
+    still = switch(plane)
+    helm(*upgrade, "--force-conflicts")
+    back = f"{still} {switch(plane)}"
+    helm("rollback", "gpufence", "1")
+    rolled_back = inventory(plane)
+    helm("uninstall", "gpufence", "--wait", "--timeout=60s")
+    return Life(
+        *(before, notes, tested, kubelet.done, installed, upgraded, kept, stopped, back),
+        *(rolled_back, inventory(plane)),
+    )
+
+
+def test_the_notes_lead_to_evictions(life: Life) -> None:
+    """
+    Helm says how to go on, with the release's own name.
+    """
+    assert "helm test gpufence\n" in life.notes
+    assert "kubectl label namespace TEAM gpufence.io/mode=evict" in life.notes
+
+
+def test_the_doctor_sees_everything_from_its_pod(life: Life) -> None:
+    """
+    The test's account may read all that the doctor asks for, no more is hidden from it.
+    """
+    assert "you may see everything this plugin asks for" in life.examined.stdout
+    assert "may not see" not in life.examined.stdout
+    assert "unknown " not in life.examined.stdout
+
+
+def test_a_test_fails_where_the_doctor_finds_something_wrong(life: Life) -> None:
+    """
+    Where no pod runs, the webhook is missing, and `helm test` says so.
+    """
+    assert "0 of 2 replicas ready" in life.examined.stdout
+    assert 1 == life.examined.returncode == life.tested.returncode
+
+
+def test_a_test_leaves_nothing(life: Life) -> None:
+    """
+    The doctor's pod, account and rights go when it has looked.
+    """
+    assert [] == [line for line in life.installed if "doctor" in line]
+
+
+def test_an_upgrade_brings_the_version_and_the_values(life: Life) -> None:
+    """
+    The next version's images run, and evictions begin where they were held back.
+    """
+    assert "gpufence/webhook:0.2.0 evict" == life.upgraded
+
+
+def test_certificates_stay_through_an_upgrade(life: Life) -> None:
+    """
+    Helm says nothing of the Secrets' data.
+    """
+    assert '{"tls.crt":"eA=="}' == life.kept
+
+
+def test_no_upgrade_lifts_a_kill_switch_by_the_way(life: Life) -> None:
+    """
+    What somebody has set by hand stays, and Helm fails over it, until it is told to take it.
+    """
+    assert 1 == life.stopped.returncode
+    assert ".data.max-mode" in life.stopped.stderr
+    assert "cap evict" == life.back
+
+
+def test_a_rollback_brings_back_what_was(life: Life) -> None:
+    """
+    All that the later version brought is gone; the Job is that of the first revision.
+    """
+    assert {line for line in life.installed if not REVISIONS.search(line)} == {
+        line for line in life.rolled_back if not REVISIONS.search(line)
+    }
+
+
+def test_nothing_is_left(life: Life) -> None:
+    """
+    The release's record and the namespace go, too.
+    """
+    assert set() == life.after - life.before
+
+
+def test_a_namespace_of_the_clusters_own_is_kept(helm: Helm, plane: ControlPlane) -> None:
+    """
+    Who keeps the release in gpufence-system has that namespace made, and removes it himself.
+    """
+    before = inventory(plane)
+    there = ("--namespace", names.SYSTEM_NAMESPACE)
+    notes = helm("install", "mine", str(CHART), "--create-namespace", *there).stdout
+    helm("uninstall", "mine", "--wait", "--timeout=60s", *there)
+    left = {line for line in inventory(plane) - before if not line.startswith(("pod ", "job "))}
+    plane.kubectl("delete", "namespace", names.SYSTEM_NAMESPACE, "--timeout=50s")
+
+    assert "pod-security.kubernetes.io/enforce=privileged" in notes
+    assert {
+        "namespace <none> gpufence-system",
+        "configmap gpufence-system kube-root-ca.crt",
+        "serviceaccount gpufence-system default",
+    } == left

@@ -1,0 +1,181 @@
+"""
+The Helm chart in deploy/chart: its templates, values and their schema, from deploy/base and
+deploy/components as kustomize renders them. The rest of it is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from tests.support.manifests import (
+    BASE,
+    COMPONENTS,
+    DEPLOY,
+    all_of,
+    components,
+    objects,
+    own_overlay,
+)
+from tests.unit.house.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
+from tests.unit.house.chart.template import Code, Printer, Unless
+from tests.unit.house.chart.values import TEST_OF, schema_page, value_of, values_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+CHART: Final = DEPLOY / "chart"
+WRITTEN: Final = CHART / "templates" / "written"
+Key = tuple[str, str, str]
+Rendered = dict[Key, Any]
+_IMAGE: Final = re.compile(r"image: gpufence/(\w+):\S+")
+_DASHBOARDS: Final = "dashboards"
+_PULL_SECRETS: Final = Code(
+    (
+        "{{- with .Values.imagePullSecrets }}",
+        "imagePullSecrets: {{ toJson . }}",
+        "{{- end }}",
+    )
+)
+_CONDITIONS: Final = {name: TEST_OF.get(name, f".Values.{value_of(name)}") for name in components()}
+
+
+def pages(kustomize: Callable[[Path], str]) -> dict[Path, str]:
+    """
+    Return every page that is written, by its path; `kustomize` renders a folder.
+    """
+    rendered = _rendered(kustomize)
+    base = rendered[frozenset()]
+    # Each object as whoever brings it has it, before others change it.
+    brought = {key: item for found in reversed(rendered.values()) for key, item in found.items()}
+    origins = dict(_origins())
+    texts: dict[str, list[str]] = {}
+    for key in sorted(brought):
+        variants = [(flags, found.get(key, ABSENT)) for flags, found in rendered.items() if flags]
+        lines = _printed(key, merged(base.get(key, ABSENT), variants))
+        texts.setdefault(origins[key], []).extend(lines)
+    written = {WRITTEN / f"{name}.yaml": _page(name, lines) for name, lines in texts.items()}
+    return {
+        **written,
+        CHART / "values.yaml": values_page(),
+        CHART / "values.schema.json": schema_page(brought.values()),
+    }
+
+
+def _page(name: str, lines: list[str]) -> str:
+    folder = f"base/{name}" if (BASE / name).is_dir() else f"components/{name}"
+    return "\n".join([f"# Written by `make chart` from deploy/{folder}.", *lines, ""])
+
+
+def _rendered(kustomize: Callable[[Path], str]) -> dict[Flags, Rendered]:
+    """
+    Render the base, each component, and each two that have to do with the same object.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpufence-chart-") as folder:
+        found = {frozenset[str](): _objects(kustomize(BASE))}
+        base = found[frozenset()]
+        for name in components():
+            found[frozenset({name})] = _combined(kustomize, Path(folder), [name])
+        touched = {
+            name: {key for key in items.keys() | base.keys() if items.get(key) != base.get(key)}
+            for (name, items) in (
+                (next(iter(flags)), items) for flags, items in found.items() if flags
+            )
+        }
+        for one, other in combinations(touched, 2):
+            if touched[one] & touched[other]:
+                found[frozenset({one, other})] = _combined(kustomize, Path(folder), [one, other])
+        return found
+
+
+def _combined(kustomize: Callable[[Path], str], folder: Path, names: Iterable[str]) -> Rendered:
+    """
+    Render the base with these components.
+    """
+    here = Path(tempfile.mkdtemp(dir=folder))
+    return _objects(kustomize(own_overlay(here, names)))
+
+
+def _objects(text: str) -> Rendered:
+    return {_key(item): by_name(item) for item in all_of(text)}
+
+
+def _key(item: dict[str, Any]) -> Key:
+    metadata = item["metadata"]
+    return item["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _origins() -> Iterator[tuple[Key, str]]:
+    """
+    Name the folder that each object is written in; dashboards are made by kustomize.
+    """
+    folders = [path for path in BASE.iterdir() if path.is_dir()]
+    for folder in (*folders, *(COMPONENTS / name for name in components())):
+        for item in objects(folder):
+            yield _key(item), folder.name
+    for made in yaml.safe_load((DEPLOY / _DASHBOARDS / "kustomization.yaml").read_text("utf-8"))[
+        "configMapGenerator"
+    ]:
+        yield ("ConfigMap", "gpufence-system", made["name"]), "grafana-dashboards"
+
+
+def _printed(key: Key, node: Any) -> list[str]:
+    kind, _, name = key
+    condition = 'ne .Release.Namespace "gpufence-system"' if kind == "Namespace" else ""
+    lines = Printer(_CONDITIONS).document(_with_code(node), condition)
+    if kind == "Job":
+        # A Job cannot be changed; each revision of a release has one of its own.
+        lines = [
+            line.replace(f"name: {name}", f"name: {name}-{{{{ .Release.Revision }}}}")
+            for line in lines
+        ]
+    return [
+        _IMAGE.sub(r'image: {{ include "gpufence.image" (list . "\1") }}', line) for line in lines
+    ]
+
+
+def _with_code(node: Any) -> Any:
+    """
+    Put in what only Helm knows: pull secrets, settings, and the dashboards, which are files.
+    """
+    if isinstance(node, Choice):
+        others = tuple((flags, _with_code(value)) for flags, value in node.others)
+        return Choice(_with_code(node.default), others)
+    if not isinstance(node, dict):
+        return node
+    entries = type(node)((key, _with_code(value)) for key, value in node.items())
+    if isinstance(node.get("containers"), Named):
+        entries["imagePullSecrets"] = _PULL_SECRETS
+        for name, container in entries["containers"].items():
+            container["env"] = _with_settings(name, container["env"])
+    if node.get("kind") == "ConfigMap":
+        for file in (DEPLOY / _DASHBOARDS).glob("*.json"):
+            if file.name in node["data"]:
+                told = f'{file.name}: {{{{ .Files.Get "{_DASHBOARDS}/{file.name}" | toJson }}}}'
+                entries["data"][file.name] = Code((told,))
+    return entries
+
+
+def _with_settings(program: str, variables: Named) -> Named:
+    """
+    Let people set variables, and set otherwise what components set.
+    """
+    settings = f".Values.settings.{program}"
+    told = Named(
+        (name, Unless(f'hasKey {settings} "{name}"', item) if isinstance(item, Choice) else item)
+        for name, item in variables.items()
+    )
+    told["settings"] = Code(
+        (
+            f"{{{{- range $name, $value := {settings} }}}}",
+            "- name: {{ $name }}",
+            '  value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}',
+            "{{- end }}",
+        )
+    )
+    return told

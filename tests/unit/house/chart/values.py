@@ -1,0 +1,111 @@
+"""
+The chart's values, their comments and their schema.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.support.manifests import ROOT, components
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TABLE: Final = re.compile(r"^\| `([a-z0-9.-]+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
+_LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
+_CHOSEN_BY_CLUSTER: Final = "kubernetes-1.30"
+TEST_OF: Final = {_CHOSEN_BY_CLUSTER: '(include "gpufence.kubernetes130" .)'}
+PROGRAMS: Final = ("webhook", "agent", "certs", "controller")
+
+_HEAD: Final = """\
+# Written by `make chart`; docs/install.md says more of each.
+
+image:
+  # What stands before the programs' names: registry.example.com/gpufence makes it
+  # registry.example.com/gpufence/webhook. There is no registry of ours.
+  prefix: gpufence
+  # The version of the chart, unless it is said.
+  tag: ""
+
+# Secrets of gpufence-system with which images are fetched: [{name: mine}].
+imagePullSecrets: []
+
+# Settings of the programs, docs/settings-*.md, as {GPUFENCE_HOLD_SECONDS: "20"}.
+settings:
+"""
+
+
+def value_of(component: str) -> str:
+    """
+    Return the component's name among the values: `kubernetes-1.30` is `kubernetes130`.
+    """
+    first, *rest = component.replace(".", "").split("-")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def values_page() -> str:
+    lines = [f"  {program}: {{}}" for program in PROGRAMS]
+    for name, (does, when) in _told().items():
+        lines += ["", f"# What: {does}.", f"# When: {when}."]
+        chosen = name == _CHOSEN_BY_CLUSTER
+        lines += ["# Unless it is said, what the cluster's version asks for."] if chosen else []
+        lines += [f"{value_of(name)}: {'null' if chosen else 'false'}"]
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def schema_page(base: Iterable[dict[str, Any]]) -> str:
+    """
+    Return the schema: what nobody knows is refused, as are settings that the manifests make.
+    """
+    taken = sorted(set(_variables(list(base))))
+    setting = {
+        "type": "object",
+        "propertyNames": {"pattern": "^GPUFENCE_[A-Z0-9_]+$", "not": {"enum": taken}},
+        "additionalProperties": {"type": ["string", "number", "boolean"]},
+    }
+    properties: dict[str, Any] = {
+        "image": _object({"prefix": {"type": "string", "minLength": 1}, "tag": {"type": "string"}}),
+        "imagePullSecrets": {
+            "type": "array",
+            "items": {**_object({"name": {"type": "string"}}), "required": ["name"]},
+        },
+        "settings": _object(dict.fromkeys(PROGRAMS, setting)),
+        # Helm itself puts this in where the chart is part of another one.
+        "global": {"type": "object"},
+    }
+    for name, (does, when) in _told().items():
+        kinds = ["boolean", "null"] if name == _CHOSEN_BY_CLUSTER else "boolean"
+        properties[value_of(name)] = {"type": kinds, "description": f"{does}; when: {when}"}
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **_object(properties)}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _told() -> dict[str, tuple[str, str]]:
+    """
+    Return what each component changes, and when, as docs/install.md has it.
+    """
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    rows = {name: (_plain(does), _plain(when)) for name, does, when in _TABLE.findall(page)}
+    return {name: rows[name] for name in components()}
+
+
+def _plain(text: str) -> str:
+    words = _LINK.sub(r"\1", text).replace("**", "")
+    for name in components():
+        words = words.replace(f"`{name}`", value_of(name))
+    return words.replace("`", "")
+
+
+def _variables(node: Any) -> Iterable[str]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from value if key == "env" else _variables(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _variables(value)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources import shown
+from tests.support.metric_names import metric_names, metrics_in
+from tests.support.sources import ROOT, shown
 from tests.unit.house.pages import PAGES, with_tables
 
 
@@ -18,3 +19,12 @@ def test_tables_are_those_of_the_code(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
     assert with_tables(text) == text
+
+
+def test_conformance_is_claimed_by_metrics_that_are_there() -> None:
+    """
+    Each metric that the page of conformance names is on a page of some program.
+    """
+    text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+
+    assert set() == metrics_in(text) - metric_names()

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.model.pod import PodLimit
 from gpufence.annotations import NamespaceOptions, read_pod_options
 from gpufence.candidates import CandidateCard
 from gpufence.cards import Card
@@ -16,6 +17,9 @@ from gpufence.limits import Limits, read_limits
 from gpufence.pods import Pod, phase_sums, read_pod
 from gpufence.quantity import GIB, MIB
 from tests.support import claims
+from tests.support.agent.builders import CARDS as AGENT_CARDS
+from tests.support.agent.builders import card_sample, process_of, uses
+from tests.support.agent.builders import pod as agent_pod
 from tests.support.builders import container, pod, sidecar
 
 CARD_BYTES = 80 * GIB
@@ -119,3 +123,42 @@ def test_frameworks_that_run_together_are_told_no_more_than_was_consumed(
     assert all(amount * sharers <= max(cards) for amount in parts.values())
     if len(cards) == 1:
         assert all(total * sharers <= cards[0] for total in phase_sums(read, parts))
+
+
+_AMOUNTS = {"a": 8 * GIB, "b": 4 * GIB, "c": 2 * GIB}
+_crowds = st.lists(
+    st.tuples(
+        st.sets(st.sampled_from(sorted(_AMOUNTS)), min_size=1),
+        st.integers(0, 15 * GIB),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(_crowds)
+def test_pods_that_keep_to_their_limits_hold_no_more_than_their_claims(
+    crowd: list[tuple[set[str], int]],
+) -> None:
+    """
+    However claims are shared, and whatever else each of the pods has: who is within the limit that
+    the others leave it never takes more than all of them together were given.
+    """
+    pods = []
+    for place, (used, _) in enumerate(crowd):
+        made_of = tuple((name, _AMOUNTS[name]) for name in sorted(used))
+        limit = PodLimit(sum(amount for _, amount in made_of), claims=made_of)
+        pods.append(agent_pod(f"p{place}", limits={AGENT_CARDS[0].uuid: limit}))
+    held = {place: amount for place, (_, amount) in enumerate(crowd, start=1)}
+    people = [process_of(item, pid) for pid, item in enumerate(pods, start=1)]
+    seen = uses([card_sample(0, dict(held))], people, pods).cards[AGENT_CARDS[0].uuid].pods
+    within = all(
+        use.used_bytes is not None
+        and use.limit_bytes is not None
+        and use.used_bytes <= use.limit_bytes
+        for use in seen.values()
+    )
+
+    assert not within or sum(held.values()) <= sum(
+        _AMOUNTS[name] for name in set().union(*(used for used, _ in crowd))
+    )

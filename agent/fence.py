@@ -113,9 +113,10 @@ def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:
     Return the cards of its claims, or the one that its scheduler has noted on it, or the only one
     there is.
     """
-    claimed = frozenset([each.card.uuid for each in pod.devices if each.card is not None])
-    if claimed:
-        return claimed
+    here = {card.uuid for card in cards}
+    claimed = [each.card.uuid for each in pod.devices if each.card is not None]
+    if not here.isdisjoint(claimed):
+        return frozenset(here.intersection(claimed))
     whole = {card.index: card.uuid for card in cards if not card.mig}
     index = assigned_card(pod)
     if index in whole:

@@ -74,10 +74,10 @@ def _read(item: Object) -> PublishedCards | None:
     cards = {}
     least = []
     for place, device in enumerate(objects(spec.get("devices"), "spec.devices")):
-        card = _card(device, place)
+        called = f"{DRA_DRIVER}/{name}/{as_text(device.get('name'), 'spec.devices.name')}"
+        card = _card(device, place, called)
         if card is not None:
-            called = as_text(device.get("name"), "spec.devices.name")
-            cards[f"{DRA_DRIVER}/{name}/{called}"] = card
+            cards[called] = card
             if device.get("allowMultipleAllocations") is True:
                 least.append(_by_policy(device, card))
     node = as_text(spec.get("nodeName"), "spec.nodeName")
@@ -97,17 +97,21 @@ def _by_policy(device: Object, card: Card) -> int:
         return card.memory_bytes
 
 
-def _card(device: Object, place: int) -> Card | None:
+def _card(device: Object, place: int, called: str) -> Card | None:
+    """
+    Read a card; one that has no UUID yet, as an instance that is cut when a claim gets it, is known
+    by what claims call it.
+    """
     field = "spec.devices"
     capacity = as_object(device.get("capacity"), f"{field}.capacity")
-    uuid = _attribute(device, "uuid", _TEXT)
+    uuid = _attribute(device, "uuid", _TEXT) or called
     try:
         listed = as_object(capacity.get(DRA_MEMORY), f"{field}.capacity.{DRA_MEMORY}")
         memory = read_bytes(listed.get("value"), f"{field}.capacity.{DRA_MEMORY}")
         index = as_integer(_value(device, "index", _NUMBER, place), f"{field}.index")
     except GpufenceError:
         return None
-    if not uuid or not 0 < memory <= LARGEST_CARD:
+    if not 0 < memory <= LARGEST_CARD:
         return None
     mig = None
     if _attribute(device, "type", _TEXT) == "mig":

@@ -64,6 +64,18 @@ def test_the_limit_is_what_was_consumed_on_the_card() -> None:
     assert found.enforced
 
 
+def test_a_device_that_nvml_does_not_list_is_no_card_of_the_pods() -> None:
+    """
+    One that its slice names otherwise than NVML does: the pod is held to it wherever it is.
+    """
+    item = claims.allocated(claims.claim("c"), claims.result("cut", memory="3Gi"))
+    cut = {"gpu.nvidia.com/node-1/cut": CARDS[0]._replace(uuid="gpu.nvidia.com/node-1/cut")}
+    found = read_pod_on_node(claiming(), GROUND, ClaimsOfPod({"gpu": item}, cut))
+
+    assert frozenset() == found.assigned
+    assert {3 * GIB} == {found.limit_on(card.uuid) for card in CARDS}
+
+
 def test_without_its_claims_a_pod_has_no_limit_and_a_reason() -> None:
     """
     Until they have been read, and where that fails, nobody is held to a guess.

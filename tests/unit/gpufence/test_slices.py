@@ -69,6 +69,16 @@ def test_an_instance_is_a_card_of_its_own() -> None:
     assert ("MIG-0", 3, Instance("GPU-0", "1g.5gb")) == (card.uuid, card.index, card.mig)
 
 
+@pytest.mark.parametrize("uuid", [{"string": ""}, {"string": 5}])
+def test_a_device_without_a_uuid_is_known_by_its_name(uuid: dict[str, Any]) -> None:
+    """
+    An instance that is cut when a claim gets it has none before.
+    """
+    name = "gpu.nvidia.com/node-1/gpu-0"
+
+    assert {name: T4._replace(uuid=name)} == cards_of([sliced(device(uuid=uuid))])
+
+
 @pytest.mark.parametrize(
     "item",
     [
@@ -76,8 +86,6 @@ def test_an_instance_is_a_card_of_its_own() -> None:
         sliced(device(memory="0")),
         sliced(device(memory="9999Ti")),
         sliced(device(memory="much")),
-        sliced(device(uuid={"string": ""})),
-        sliced(device(uuid={"string": 5})),
         sliced(device(index={"int": -1})),
         {"spec": {"pool": []}},
     ],

@@ -24,7 +24,7 @@ from webhook.policy import WebhookPolicy
 from webhook.review import PODS, JsonObject, read_review
 from webhook.rewrite import rewrite
 
-FIRST_MICROSECONDS, AGAIN_MICROSECONDS = 150.0, 90.0
+FIRST_MICROSECONDS, AGAIN_MICROSECONDS = 140.0, 90.0
 CALLS, ROUNDS = 100, 150
 PODS_A_ROUND = 100
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -247,7 +248,7 @@ def test_each_run_has_a_token_of_its_own(desk: Desk) -> None:
     desk.get("/api/v1/events", listed())
     addresses = []
     for _ in range(2):
-        with started(desk, "-A") as program:
+        with started(desk, "-A", "--no-open") as program:
             assert program.stdout is not None
             addresses.append(program.stdout.readline().strip().rsplit("/", 2)[1])
             program.terminate()
@@ -257,15 +258,45 @@ def test_each_run_has_a_token_of_its_own(desk: Desk) -> None:
     assert 2 == len(set(addresses))
 
 
+def test_a_browser_is_led_there_by_a_file(desk: Desk, tmp_path: Path) -> None:
+    """
+    Everybody can see what a browser is started with, and nobody the token.
+    """
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(
+        f'#!/bin/sh\n(echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}") >{seen}'
+    )
+    browser.chmod(0o700)
+    desk.get("/api/v1/namespaces/team-a/events", listed())
+    desk.environ["BROWSER"] = f"{browser} %s"
+    with started(desk, "--open", "--port", str(_free_port())) as program:
+        assert program.stdout is not None
+        address = program.stdout.readline().strip()
+        wait_until(lambda: seen.exists() and address in seen.read_text(), "the browser is started")
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=20)
+
+    started_with, mode, leads = seen.read_text().splitlines()
+    assert (0, "600") == (program.returncode, mode)
+    assert not {*address.split("/")} & {*started_with.split("/")} - {""}
+    assert f"url={address}" in leads
+    assert not Path(started_with.removeprefix("file://")).exists()
+
+
 def started(desk: Desk, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "kubectl_gpufence", "dashboard", "--no-open", *arguments],
+        [sys.executable, "-m", "kubectl_gpufence", "dashboard", *(arguments or ["--no-open"])],
         env=surroundings(desk.environ),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def _answers(found: Served) -> bool:

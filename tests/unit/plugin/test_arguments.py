@@ -83,6 +83,9 @@ def test_a_pod_may_be_named_with_its_kind(text: str) -> None:
         ["inspect", "node/a b"],
         ["report", "-o", "wide"],
         ["top", "--request-timeout", "soon"],
+        ["dashboard", "--port", "0"],
+        ["dashboard", "--port", "65536"],
+        ["dashboard", "--port", "http"],
     ],
 )
 def test_a_call_that_cannot_be_read_ends_with_two(
@@ -98,7 +101,7 @@ def test_a_call_that_cannot_be_read_ends_with_two(
     assert "usage: kubectl gpufence" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["", "top", "explain", "report", "doctor", "inspect"])
+@pytest.mark.parametrize("verb", ["", "top", "dashboard", "explain", "report", "doctor", "inspect"])
 def test_every_verb_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """
     Help ends with lines that can be typed.

@@ -22,7 +22,7 @@ from tests.support.threads import Serving
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium is installed here")
 
 ROWS = "document.querySelectorAll('#rows tr').length"
-LONG_SECONDS = 0.5  # of a machine that does other things as well; it takes a tenth of that
+LONG_SECONDS = 1.5  # of a machine that does other things as well; alone it takes no twentieth
 EVENT = PageEvent("2026-01-02T03:04:05Z", "Reason", HOSTILE, 1, f"<b>{HOSTILE}</b>", warning=True)
 
 
@@ -83,7 +83,7 @@ def test_verdicts_count_down_between_two_looks(tab: Tab) -> None:
         second = words(tab, ".verdict")[0]
 
     due = [int(text.rpartition(" in ")[2].removesuffix("s")) for text in (first, second)]
-    assert first.startswith("over 1")
+    assert first.startswith("over ")
     assert due[0] > due[1]
 
 

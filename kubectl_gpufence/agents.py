@@ -8,11 +8,10 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
-from gpufence.snapshot import read_snapshot
+from gpufence.snapshot import only, read_snapshot
 from kube import ForbiddenError
 from kubectl_gpufence.pods import is_ready, name_of, node_of
 from kubectl_gpufence.reasons import silence_reason
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gpufence.shape import Object
-    from gpufence.snapshot import Snapshot, SnapshotPart
+    from gpufence.snapshot import SnapshotCut
 
 MOST_ASKED: Final = 32
 """
@@ -32,6 +31,10 @@ Agents that are asked at the same time: as many that hang cost no more than one 
 LATE_SECONDS: Final = 1.0
 """An agent that takes longer to give no answer costs those time who wait for all."""
 SNAPSHOT: Final = "/v1/snapshot"
+CARD_ROWS: Final = only("cards")
+POD_ROWS: Final = only("pods")
+CARDS_AND_PODS: Final = only("cards", "pods")
+OWNER_ROWS: Final = only("owners")
 _PATIENCE_SECONDS: Final = 2.0
 
 
@@ -70,32 +73,15 @@ class AgentPatience:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
-    """
-    What is read of each snapshot, and what of that is kept, so that those of thousands of nodes
-    have room.
-    """
-
-    parts: frozenset[SnapshotPart]
-    keep: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot
-
-
-CARD_ROWS: Final = Extract(frozenset({"cards"}))
-POD_ROWS: Final = Extract(frozenset({"pods"}))
-CARDS_AND_PODS: Final = Extract(frozenset({"cards", "pods"}))
-OWNER_ROWS: Final = Extract(frozenset({"owners"}))
-
-
 def ask_agents(
     pods: Iterable[Object],
     page_of: Callable[[Object], str],
     progress: Callable[[str], None],
-    wanted: Extract | None,
+    cut: SnapshotCut | None,
 ) -> tuple[NodeAgent, ...]:
     """
-    Ask these agents, and say how many are waited for. Without `wanted` their snapshots are kept as
-    a whole, and as text, too.
+    Ask these agents, and say how many are waited for. Without a cut their snapshots are kept as a
+    whole, and as text, too.
     """
 
     def ask(pod: Object) -> NodeAgent:
@@ -106,9 +92,8 @@ def ask_agents(
         since = time.monotonic()
         try:
             text = page_of(pod)
-            if wanted is None:
-                return NodeAgent(node, name, snapshot=read_snapshot(text), text=text)
-            return NodeAgent(node, name, snapshot=wanted.keep(read_snapshot(text, wanted.parts)))
+            snapshot = read_snapshot(text, cut)
+            return NodeAgent(node, name, snapshot=snapshot, text=text if cut is None else "")
         except GpufenceError as error:
             return NodeAgent(
                 node,

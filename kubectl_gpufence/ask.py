@@ -28,7 +28,6 @@ from kubectl_gpufence.agents import (
     MOST_ASKED,
     SNAPSHOT,
     AgentPatience,
-    Extract,
     ask_agents,
 )
 from kubectl_gpufence.bulk import AlikePlans, asked_of, slim
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gpufence.shape import Object
+    from gpufence.snapshot import SnapshotCut
     from kube import Client, ClientSettings, JsonObject
     from kubectl_gpufence.pods import SeenPod
     from kubectl_gpufence.scene import NodeAgent
@@ -160,12 +160,12 @@ class ClusterReader:
             )
 
     def agents(
-        self, pods: Iterable[Object], wanted: Extract | None = None
+        self, pods: Iterable[Object], cut: SnapshotCut | None = None
     ) -> tuple[NodeAgent, ...]:
         """
-        Ask these agents for their snapshots, or for what is wanted of them.
+        Ask these agents for their snapshots, or for what a cut leaves of them.
         """
-        return ask_agents(pods, partial(self.ask_agent, path=SNAPSHOT), self.progress, wanted)
+        return ask_agents(pods, partial(self.ask_agent, path=SNAPSHOT), self.progress, cut)
 
     def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
         """
@@ -203,17 +203,17 @@ class ClusterReader:
             return self.scene(self.objects_of_pods(namespace, node), CARDS_AND_PODS)
         return self._scene(lambda: self.objects_of_pods("", node), node, CARDS_AND_PODS)
 
-    def scene_of_nodes(self, node: str, wanted: Extract) -> Scene:
+    def scene_of_nodes(self, node: str, cut: SnapshotCut) -> Scene:
         """
         Ask about one node and its cards, or about all.
         """
-        return self._scene(lambda: self.objects_of_nodes(node), node, wanted)
+        return self._scene(lambda: self.objects_of_nodes(node), node, cut)
 
-    def scene(self, objects: SeenObjects, wanted: Extract | None = None) -> Scene:
+    def scene(self, objects: SeenObjects, cut: SnapshotCut | None = None) -> Scene:
         """
         Ask the agents whom the objects name.
         """
-        return scene_of(objects, self.agents(objects.agent_pods, wanted))
+        return scene_of(objects, self.agents(objects.agent_pods, cut))
 
     def ask_agent(self, pod: Object, path: str) -> str:
         """
@@ -238,13 +238,13 @@ class ClusterReader:
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", timeout_seconds=seconds)
 
-    def _scene(self, read: Callable[[], SeenObjects], node: str, wanted: Extract) -> Scene:
+    def _scene(self, read: Callable[[], SeenObjects], node: str, cut: SnapshotCut) -> Scene:
         """
         Ask the agents of one node, or of all, while the API server lists everything else.
         """
 
         def answers() -> tuple[NodeAgent, ...]:
-            return self.agents(self._noted_agent_pods(node)[0], wanted)
+            return self.agents(self._noted_agent_pods(node)[0], cut)
 
         with ThreadPoolExecutor(1, thread_name_prefix="agents") as beside:
             asked = beside.submit(answers)

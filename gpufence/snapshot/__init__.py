@@ -2,7 +2,14 @@
 What an agent knows of its node at one moment: `/v1/snapshot`, for the plugin and for people.
 """
 
-from gpufence.snapshot.codec import VERSION, read_snapshot, write_snapshot
+from gpufence.snapshot.codec import (
+    VERSION,
+    SnapshotCut,
+    only,
+    outlines,
+    read_snapshot,
+    write_snapshot,
+)
 from gpufence.snapshot.rows import (
     BUSY,
     ActivityRow,
@@ -28,8 +35,11 @@ __all__ = [
     "PodRow",
     "ProcessRow",
     "Snapshot",
+    "SnapshotCut",
     "SnapshotPart",
     "UseRow",
+    "only",
+    "outlines",
     "read_snapshot",
     "write_snapshot",
 ]

@@ -6,7 +6,7 @@ can tell.
 from __future__ import annotations
 
 import json
-from typing import Final, get_args
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 from gpufence.fields import (
     BYTES,
@@ -23,7 +23,7 @@ from gpufence.fields import (
     or_null,
     several,
 )
-from gpufence.shape import Object, as_text, read_versioned
+from gpufence.shape import Object, as_text, objects, read_versioned
 from gpufence.snapshot.rows import (
     ActivityRow,
     CardRow,
@@ -37,9 +37,18 @@ from gpufence.snapshot.rows import (
     UseRow,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SnapshotCut: TypeAlias = "Callable[[Object], Object]"
+
 VERSION: Final = 1
 
 _NAME = "snapshot"
+_NOBODY: Final[Object] = {
+    **dict.fromkeys(("uid", "namespace", "name", "owner", "undeclared"), ""),
+    **dict.fromkeys(("injected", "terminating"), False),
+}
 _PARTS: Final[frozenset[SnapshotPart]] = frozenset(get_args(SnapshotPart))
 
 
@@ -51,19 +60,38 @@ def write_snapshot(snapshot: Snapshot) -> str:
     return json.dumps(whole, separators=(",", ":"), allow_nan=False)
 
 
-def read_snapshot(text: str, parts: frozenset[SnapshotPart] | None = None) -> Snapshot:
+def read_snapshot(text: str, cut: SnapshotCut | None = None) -> Snapshot:
     """
-    Read what `/v1/snapshot` answers; of its lists only these parts, the others being empty, or all
-    of them.
+    Read what `/v1/snapshot` answers, or what a cut leaves of it: most of the time goes into rows.
 
     Raises:
         UnknownVersionError: a newer agent wrote it.
         InvalidError: it is not what an agent writes.
     """
     written = read_versioned(text, _NAME, VERSION)
-    if parts is not None:
-        written = {**written, **{part: [] for part in _PARTS - parts}}
-    return _SNAPSHOT.read(written, _NAME)
+    return _SNAPSHOT.read(written if cut is None else cut(written), _NAME)
+
+
+def only(*parts: SnapshotPart) -> SnapshotCut:
+    """
+    Return what leaves of the lists these parts, the others being empty.
+    """
+    others: dict[str, object] = {part: [] for part in _PARTS - {*parts}}
+    return lambda written: {**written, **others}
+
+
+def outlines(written: Object) -> Object:
+    """
+    Leave the cards, and of the pods which are fenced and which are over their limits.
+    """
+    left = only("cards", "pods")(written)
+    pods = objects(left.get("pods"), "pods")
+    return {**left, "pods": [{**_NOBODY, **_outline(pod)} for pod in pods]}
+
+
+def _outline(pod: Object) -> Object:
+    over = [use for use in objects(pod.get("uses"), "uses") if use.get("over")]
+    return {"mode": pod.get("mode"), "uses": over}
 
 
 def _write_nobody(row: NobodyRow) -> dict[str, object]:

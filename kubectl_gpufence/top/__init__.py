@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from gpufence.snapshot import outlines
 from kube import KubeError
-from kubectl_gpufence.agents import CARDS_AND_PODS, Extract
 from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.top.cards import (
     card_json,
@@ -18,7 +18,6 @@ from kubectl_gpufence.top.cards import (
     node_json,
     node_lines,
     nodes_table,
-    slim,
 )
 from kubectl_gpufence.top.pods import pod_json, pod_lines, pods_table
 from kubectl_gpufence.top.watch import watch
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from kubectl_gpufence.output import Output
     from kubectl_gpufence.scene import Scene
     from kubectl_gpufence.table import Display
-
-
-_OF_NODES: Final = Extract(CARDS_AND_PODS.parts, slim)
 
 
 def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
@@ -75,7 +71,7 @@ def _repeat(call: argparse.Namespace, reader: ClusterReader, output: Output) -> 
 def _read(call: argparse.Namespace, reader: ClusterReader) -> Scene:
     if call.what == "pods":
         return reader.scene_of_pods(call.namespace, call.node)
-    return reader.scene_of_nodes(call.node, _OF_NODES)
+    return reader.scene_of_nodes(call.node, outlines)
 
 
 def _table(call: argparse.Namespace, scene: Scene, display: Display) -> list[str]:

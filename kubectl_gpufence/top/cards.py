@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpufence.snapshot import CardRow, PodRow
+from gpufence.snapshot import CardRow
 from gpufence.text import duration, printable
 from kubectl_gpufence.scene import staleness
 from kubectl_gpufence.table import (
@@ -61,18 +61,6 @@ class NodeLine(NamedTuple):
     over: int | None
     agent: Cell
     snapshot: Snapshot | None
-
-
-def slim(snapshot: Snapshot) -> Snapshot:
-    """
-    Keep of a snapshot what tables of nodes and cards show: of its pods, which are fenced and which
-    are over.
-    """
-    pods = [
-        PodRow("", "", "", pod.mode, uses=tuple(use for use in pod.uses if use.over_seconds))
-        for pod in snapshot.pods
-    ]
-    return snapshot._replace(pods=tuple(pods))
 
 
 def card_lines(scene: Scene) -> list[CardLine]:

@@ -9,10 +9,13 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from tests.support.observing import cpu_seconds, memory_mib
 from tests.support.processes import LOOPBACK, PATIENCE_SECONDS, ServingProcess
 from tests.support.site import surroundings
+
+_READY_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Program(ServingProcess):
         Wait until a page says that all is well, and return how long that was after the start.
         """
         while self.page(path)[0] != http.HTTPStatus.OK:
-            if time.monotonic() - self._began > PATIENCE_SECONDS:
+            if time.monotonic() - self._began > _READY_SECONDS:
                 raise TimeoutError(f"{path} is not well: {self.page(path)}")
             time.sleep(0.05)
         return time.monotonic() - self._began
@@ -71,7 +74,7 @@ class Program(ServingProcess):
         Wait until a metric is not zero, and return how long that was after the start.
         """
         while not self.metric(name):
-            if time.monotonic() - self._began > PATIENCE_SECONDS:
+            if time.monotonic() - self._began > _READY_SECONDS:
                 raise TimeoutError(f"{name} is zero")
             time.sleep(0.05)
         return time.monotonic() - self._began

@@ -18,6 +18,7 @@ from gpufence.snapshot import (
     ProcessRow,
     Snapshot,
     UseRow,
+    only,
     read_snapshot,
     write_snapshot,
 )
@@ -129,7 +130,7 @@ def test_parts_that_nobody_wants_are_not_read() -> None:
     said = written()
     said["owners"] = "none of these"
 
-    read = read_snapshot(json.dumps(said), frozenset({"cards"}))
+    read = read_snapshot(json.dumps(said), only("cards"))
 
     assert (SNAPSHOT.cards, (), (), ()) == (read.cards, read.pods, read.nobody, read.owners)
 

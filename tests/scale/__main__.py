@@ -4,6 +4,7 @@ takes it away again.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -31,6 +32,7 @@ from tests.support.figures import Figure, as_text
 _SETTLE_SECONDS: Final = 12.0
 _LONG_SECONDS, _SHORT_SECONDS = 60.0, 10.0
 _LARGE: Final = 2000  # nodes
+_INTERRUPTED: Final = 130
 
 
 def read_size(arguments: list[str]) -> tuple[Size, float]:
@@ -115,11 +117,16 @@ def _watching(
 def main(arguments: list[str]) -> int:
     wanted, seconds = read_size(arguments)
     progress = Progress(sys.stderr)
-    with (
-        tempfile.TemporaryDirectory(prefix="gpufence-scale-") as folder,
-        staged(Path(folder), wanted, progress) as stage,
-    ):
-        figures = play(stage, seconds, progress)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="gpufence-scale-") as folder,
+            staged(Path(folder), wanted, progress) as stage,
+        ):
+            figures = play(stage, seconds, progress)
+    except KeyboardInterrupt:
+        progress.say("stopped, and everything is taken away")
+        return _INTERRUPTED
     sys.stdout.write(as_text(figures) + "\n")
     report.store(wanted, figures)
     return 0 if all(figure.kept for figure in figures) else 1

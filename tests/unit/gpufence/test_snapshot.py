@@ -19,6 +19,7 @@ from gpufence.snapshot import (
     Snapshot,
     UseRow,
     only,
+    outlines,
     read_snapshot,
     write_snapshot,
 )
@@ -133,6 +134,32 @@ def test_parts_that_nobody_wants_are_not_read() -> None:
     read = read_snapshot(json.dumps(said), only("cards"))
 
     assert (SNAPSHOT.cards, (), (), ()) == (read.cards, read.pods, read.nobody, read.owners)
+
+
+def test_outlines_tell_which_pods_are_fenced_and_over() -> None:
+    """
+    That, and the cards, is all that a table of nodes shows.
+    """
+    said = written()
+    said["pods"][0]["uses"][0]["over"] = 5.0
+    outlined = read_snapshot(json.dumps(said), outlines)
+
+    assert SNAPSHOT.cards == outlined.cards
+    assert [(pod.mode, "") for pod in SNAPSHOT.pods] == [
+        (pod.mode, pod.name) for pod in outlined.pods
+    ]
+    assert [5.0] == [use.over_seconds for pod in outlined.pods[:1] for use in pod.uses]
+
+
+def test_an_outline_of_what_is_no_snapshot_names_the_field() -> None:
+    """
+    A cut believes no more than a reader.
+    """
+    said = written()
+    said["pods"] = "none"
+
+    with pytest.raises(InvalidError, match="pods"):
+        read_snapshot(json.dumps(said), outlines)
 
 
 @pytest.mark.parametrize("rows", ["cards", "pods", "nobody", "owners"])

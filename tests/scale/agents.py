@@ -99,7 +99,10 @@ class PlayedAgents:
 
     def __init__(self, wanted: Size) -> None:
         self._size = wanted
-        self._pages = [b""] * wanted.nodes  # made once: what answering takes is not measured here
+        # Made once: what answering takes is not measured here.
+        self._pages = [
+            write_snapshot(snapshot(node, wanted)).encode() for node in range(wanted.nodes)
+        ]
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -119,8 +122,7 @@ class PlayedAgents:
     def _reply(self, number: int) -> bytes:
         if not 0 <= number < self._size.nodes:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        body = self._pages[number] or write_snapshot(snapshot(number, self._size)).encode()
-        self._pages[number] = body
+        body = self._pages[number]
         head = (
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"

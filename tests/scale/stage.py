@@ -25,7 +25,7 @@ from tests.support.authority import Authority
 from tests.support.http_server import own_address
 from tests.support.manifests import COMPONENTS
 from tests.support.manifests import objects as manifests
-from tests.support.observing import memory_mib, processes_naming
+from tests.support.observing import cpu_seconds, memory_mib, processes_naming
 from tests.support.site import RIGHTS
 from tests.support.webhook_site import APPLIED, WebhookSite
 
@@ -58,12 +58,20 @@ class Stage:
         """
         Return what the API server and etcd hold.
         """
-        found = {}
-        for pid in processes_naming(str(self.plane.folder)):
-            name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
-            if name in {"etcd", "kube-apiserver"}:
-                found[name] = memory_mib(pid)[0]
-        return found
+        return {name: memory_mib(pid)[0] for name, pid in self._servers()}
+
+    def server_cpu(self) -> float:
+        """
+        Return the seconds of CPU that both have taken.
+        """
+        return sum(cpu_seconds(pid) for _, pid in self._servers())
+
+    def _servers(self) -> list[tuple[str, int]]:
+        named = [
+            (Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip(), pid)
+            for pid in processes_naming(str(self.plane.folder))
+        ]
+        return sorted(item for item in named if item[0] in {"etcd", "kube-apiserver"})
 
     def _token(self, account: str, pod: str | None) -> str:
         spec: dict[str, Any] = {"expirationSeconds": 7200}

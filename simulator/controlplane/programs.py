@@ -31,8 +31,9 @@ class PlaneOptions:
     a kubelet on the same network. With `aggregation` it may hand groups of its API on to others, as
     metrics for the autoscaler; `controller_options` are further ones of the controller manager, and
     `api_options` of the API server. `heap_percent` is how far a heap may grow before it is cleared
-    up. A folder that is named here must be empty and is kept; without one everything is in a
-    temporary folder, which disappears with the control plane.
+    up, `ready_seconds` how long a program may take to be ready. A folder that is named here must be
+    empty and is kept; without one everything is in a temporary folder, which disappears with the
+    control plane.
     """
 
     scheduler: bool = False
@@ -42,6 +43,7 @@ class PlaneOptions:
     controller_options: tuple[str, ...] = ()
     api_options: tuple[str, ...] = ()
     heap_percent: int = 400  # a short life: memory is cheaper than collecting it
+    ready_seconds: float = 60.0
     folder: Path | None = None
 
     @property

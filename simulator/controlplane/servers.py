@@ -106,7 +106,7 @@ class Servers:
         wait_until(
             lambda: all(self._clients.is_found(path, asked) for path in _SIGNS[name]),
             [self._processes[programs.ETCD], self._processes[name]],
-            READY_SECONDS,
+            self._layout.options.ready_seconds,
             f"{name} was ready",
         )
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -68,29 +68,45 @@ def _or(said: int | None, usual: int) -> int:
     return usual if said is None else said
 
 
+class Told:
+    """
+    Keeps figures, and tells them as they come: the last is half an hour away.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.figures: list[Figure] = []
+
+    def __call__(self, more: Iterable[Figure]) -> None:
+        for figure in more:
+            self._progress.say(f"    {figure.what}: {figure.text}")
+            self.figures.append(figure)
+
+
 def play(stage: Stage, seconds: float, progress: Progress) -> list[Figure]:
     """
     Measure one thing after the other.
     """
-    figures = [Figure(what, length / 1000, "kB") for what, length in stage.bytes_of.items()]
-    figures += [Figure(f"{name}: memory", mib, "MiB") for name, mib in stage.server_mib().items()]
+    told = Told(progress)
+    told([Figure(what, length / 1000, "kB") for what, length in stage.bytes_of.items()])
+    told([Figure(f"{name}: memory", mib, "MiB") for name, mib in stage.server_mib().items()])
     with (
-        _watching(stage, 1, "one agent", figures, progress) as one,
+        _watching(stage, 1, "one agent", told, progress) as one,
         services(stage, progress) as running,
     ):
-        figures += running.ready
-        figures += measure_churn(stage, running, seconds, progress)
+        told(running.ready)
+        told(measure_churn(stage, running, seconds, progress))
         one.wait_until_quiet(progress)
-        with resting(one, 5 * seconds, figures, progress):
-            figures += measure_plugin(stage, progress)
+        with resting(one, 5 * seconds, told, progress):
+            told(measure_plugin(stage, progress))
     with (
         services(stage, progress),
-        _watching(stage, stage.size.agents, "many at once", figures, progress, **SLOW) as many,
+        _watching(stage, stage.size.agents, "many at once", told, progress, **SLOW) as many,
     ):
-        with resting(many, 2 * seconds, figures, progress):
+        with resting(many, 2 * seconds, told, progress):
             pass
-        figures += measure_return(many, progress)
-    return figures
+        told(measure_return(many, progress))
+    return told.figures
 
 
 @contextmanager
@@ -98,7 +114,7 @@ def _watching(
     stage: Stage,
     count: int,
     label: str,
-    figures: list[Figure],
+    told: Told,
     progress: Progress,
     **settings: str,
 ) -> Iterator[Fleet]:
@@ -110,7 +126,7 @@ def _watching(
         with progress.step(f"starting agents: {label}"):
             fleet.wait_until_watching(since)
             time.sleep(_SETTLE_SECONDS)
-        figures += measure_start(fleet, since)
+        told(measure_start(fleet, since))
         yield fleet
 
 

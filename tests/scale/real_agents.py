@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -113,10 +113,10 @@ def measure_start(fleet: Fleet, since: float) -> list[Figure]:
 
 @contextmanager
 def resting(
-    fleet: Fleet, seconds: float, figures: list[Figure], progress: Progress
+    fleet: Fleet, seconds: float, told: Callable[[Iterable[Figure]], None], progress: Progress
 ) -> Iterator[None]:
     """
-    Let agents be until the block is over and so much time, and add what each asked on average.
+    Let agents be until the block is over and so much time, and tell what each asked on average.
     """
     since, before = time.time(), (fleet.relay.asked, fleet.relay.answered)
     yield
@@ -126,11 +126,13 @@ def resting(
     up, down = fleet.relay.asked - before[0], fleet.relay.answered - before[1]
     each = fleet.count * lasted
     asked = len(fleet.asked(since)) / each
-    figures += [
-        at_most(f"{fleet.label}: requests a second, each", asked, "", MOST_REQUESTS),
-        Figure("  bytes sent a second, each", up / each, "B"),
-        Figure("  bytes received a second, each", down / each, "B"),
-    ]
+    told(
+        [
+            at_most(f"{fleet.label}: requests a second, each", asked, "", MOST_REQUESTS),
+            Figure("  bytes sent a second, each", up / each, "B"),
+            Figure("  bytes received a second, each", down / each, "B"),
+        ]
+    )
 
 
 def measure_return(fleet: Fleet, progress: Progress) -> list[Figure]:

@@ -30,6 +30,7 @@ from tests.support.site import RIGHTS
 from tests.support.webhook_site import APPLIED, WebhookSite
 
 _CONTROLLER: Final = "gpufence-controller"
+_READY_SECONDS: Final = 600.0  # an API server that comes back has thousands of objects to read
 _HEAP_PERCENT: Final = 100  # as Go does by itself: here memory is what there is least of
 
 
@@ -90,7 +91,11 @@ def staged(folder: Path, wanted: Size, progress: Progress) -> Iterator[Stage]:
     Start the cluster and fill it.
     """
     audit = Audit(folder)
-    options = PlaneOptions(api_options=audit.options, heap_percent=_HEAP_PERCENT)
+    options = PlaneOptions(
+        api_options=audit.options,
+        heap_percent=_HEAP_PERCENT,
+        ready_seconds=_READY_SECONDS,
+    )
     authority = Authority()
     tls = folder / "tls"
     tls.mkdir()

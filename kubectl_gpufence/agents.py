@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import GpufenceError
 from gpufence.snapshot import only, read_snapshot
@@ -19,7 +19,7 @@ from kubectl_gpufence.scene import NodeAgent
 from kubectl_gpufence.table import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from gpufence.shape import Object
     from gpufence.snapshot import SnapshotCut
@@ -40,26 +40,27 @@ _PATIENCE_SECONDS: Final = 2.0
 
 class AgentPatience:
     """
-    How long an agent is waited for. Once enough have answered, who takes ten times as long as the
-    slowest of them is taken to hang, though not within a second: what agents answer is ready before
-    they are asked, and in a large cluster some always hang.
+    How long an agent is waited for. Once enough have answered, who takes twenty times as long as
+    they do is taken to hang, though not within a second: what agents answer is ready before they
+    are asked, and in a large cluster some always hang.
     """
 
     FIRST_SECONDS: Final = 3.0
     LEAST_SECONDS: Final = LATE_SECONDS
     ENOUGH: Final = 20
-    TIMES: Final = 10.0
+    TIMES: Final = 20.0
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._answers = 0
-        self._slowest = 0.0
+        self._took = 0.0
 
     @property
     def seconds(self) -> float:
         if self._answers < self.ENOUGH:
             return self.FIRST_SECONDS
-        return min(self.FIRST_SECONDS, max(self.LEAST_SECONDS, self.TIMES * self._slowest))
+        mean = self._took / self._answers
+        return min(self.FIRST_SECONDS, max(self.LEAST_SECONDS, self.TIMES * mean))
 
     def ask(self, read: Callable[[float], str]) -> str:
         """
@@ -69,8 +70,17 @@ class AgentPatience:
         text = read(self.seconds)
         with self._lock:
             self._answers += 1
-            self._slowest = max(self._slowest, time.monotonic() - began)
+            self._took += time.monotonic() - began
         return text
+
+
+class NotedPods(NamedTuple):
+    """
+    The pods of agents, and why there are none.
+    """
+
+    pods: Sequence[Object]
+    note: str
 
 
 def ask_agents(

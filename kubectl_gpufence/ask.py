@@ -28,6 +28,7 @@ from kubectl_gpufence.agents import (
     MOST_ASKED,
     SNAPSHOT,
     AgentPatience,
+    NotedPods,
     ask_agents,
 )
 from kubectl_gpufence.bulk import AlikePlans, asked_of, slim
@@ -177,8 +178,17 @@ class ClusterReader:
         """
         Read the pods of a namespace, or of all, and whom to ask about the nodes they run on.
         """
+        return self._objects_of_pods(namespace, node, self._agents_on(node))
+
+    def objects_of_nodes(self, node: str) -> SeenObjects:
+        """
+        Read about one node and its cards, or about all, and whom to ask about them.
+        """
+        return self._objects_of_nodes(node, self._agents_on(node))
+
+    def _objects_of_pods(self, namespace: str, node: str, agents: NotedPods) -> SeenObjects:
         nodes, note = self.nodes()
-        agent_pods, agent_note = self._noted_agent_pods(node)
+        agent_pods, agent_note = agents
         pods, wrong = self.pods(namespace, node, nodes)
         if namespace:
             used = {pod.node for pod in pods}
@@ -186,12 +196,9 @@ class ClusterReader:
         notes = filter(None, (note, agent_note, *wrong))
         return SeenObjects(nodes, tuple(agent_pods), tuple(pods), tuple(notes))
 
-    def objects_of_nodes(self, node: str) -> SeenObjects:
-        """
-        Read about one node and its cards, or about all, and whom to ask about them.
-        """
+    def _objects_of_nodes(self, node: str, agents: NotedPods) -> SeenObjects:
         nodes, note = self.nodes()
-        agent_pods, agent_note = self._noted_agent_pods(node)
+        agent_pods, agent_note = agents
         chosen = {name: item for name, item in nodes.items() if node in ("", name)}
         return SeenObjects(chosen, tuple(agent_pods), notes=tuple(filter(None, (note, agent_note))))
 
@@ -201,13 +208,16 @@ class ClusterReader:
         """
         if namespace:
             return self.scene(self.objects_of_pods(namespace, node), CARDS_AND_PODS)
-        return self._scene(lambda: self.objects_of_pods("", node), node, CARDS_AND_PODS)
+        agents = self._agents_on(node)
+        read = partial(self._objects_of_pods, "", node, agents)
+        return self._scene(agents, read, CARDS_AND_PODS)
 
     def scene_of_nodes(self, node: str, cut: SnapshotCut) -> Scene:
         """
         Ask about one node and its cards, or about all.
         """
-        return self._scene(lambda: self.objects_of_nodes(node), node, cut)
+        agents = self._agents_on(node)
+        return self._scene(agents, partial(self._objects_of_nodes, node, agents), cut)
 
     def scene(self, objects: SeenObjects, cut: SnapshotCut | None = None) -> Scene:
         """
@@ -238,23 +248,19 @@ class ClusterReader:
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
         return self.client.text(f"{at}{path}", timeout_seconds=seconds)
 
-    def _scene(self, read: Callable[[], SeenObjects], node: str, cut: SnapshotCut) -> Scene:
+    def _scene(self, agents: NotedPods, read: Callable[[], SeenObjects], cut: SnapshotCut) -> Scene:
         """
-        Ask the agents of one node, or of all, while the API server lists everything else.
+        Ask these agents while the API server lists everything else.
         """
-
-        def answers() -> tuple[NodeAgent, ...]:
-            return self.agents(self._noted_agent_pods(node)[0], cut)
-
         with ThreadPoolExecutor(1, thread_name_prefix="agents") as beside:
-            asked = beside.submit(answers)
+            asked = beside.submit(self.agents, agents.pods, cut)
             objects = read()
             return scene_of(objects, asked.result())
 
-    def _noted_agent_pods(self, node: str) -> tuple[list[JsonObject], str]:
+    def _agents_on(self, node: str) -> NotedPods:
         pods, hidden = self.agent_pods()
         chosen = [pod for pod in pods if node in ("", node_of(pod))]
-        return chosen, hidden or ("" if pods else NO_AGENTS)
+        return NotedPods(chosen, hidden or ("" if pods else NO_AGENTS))
 
 
 @contextmanager

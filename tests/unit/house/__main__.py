@@ -16,7 +16,7 @@ from pathlib import Path
 from simulator.controlplane import Assets
 from simulator.progress import Progress
 from tests.support.sources import ROOT, files_of_tests, product_files, pure_files, shown
-from tests.unit.house import chart, dashboards, runbooks
+from tests.unit.house import chart, dashboards, picture, runbooks
 from tests.unit.house.conditions import CONDITIONED, with_conditions
 from tests.unit.house.pages import PAGES, with_tables
 from tests.unit.house.walks import RECORDED, walks
@@ -89,10 +89,12 @@ def _lines(path: Path) -> int:
 
 def docs() -> int:
     """
-    Write every generated table anew, from the code.
+    Write every generated table anew, from the code, and the picture of the demo from its record.
     """
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    record = picture.recorded(picture.RECORD.read_text(encoding="utf-8"))
+    picture.PICTURE.write_text(picture.drawn(record), encoding="utf-8")
     return 0
 
 

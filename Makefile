@@ -72,7 +72,7 @@ versions: $(READY) ## the tests that the API server decides, on each Kubernetes 
 images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)
 	@deploy/images/build $(if $(BASE),--base $(BASE)) $(if $(NAME),--name $(NAME))
 
-release: $(READY) ## wheel, plugin archives, krew's manifest and checksums into dist/ (URL=where they will lie; SOURCE_DATE_EPOCH)
+release: $(READY) ## wheel, plugin archives, krew's manifest, chart and checksums into dist/ (URL=where they will lie; SOURCE_DATE_EPOCH)
 	@$(BIN)/python -m deploy.release $(if $(URL),--website $(URL))
 
 frameworks: $(READY) ## real wheels on simulated cards: does each cap bite? (tens of GB once; ONLY=torch-2.10)

@@ -1,5 +1,6 @@
 """
-`make release`: the wheel, the plugin as one file, its archive and manifest for krew, and checksums.
+`make release`: the wheel, the plugin as one file, its archive and manifest for krew, the chart, and
+checksums.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import tomllib
 from pathlib import Path
 
 from deploy.release.archive import ReleaseError, application, zipped
+from deploy.release.chart import packed
 from deploy.release.krew import NAME, manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 _WEBSITE = "https://gpufence.example/releases"
-_NOT_YET = "images (make images), chart, a file with its own Python, provenance, signatures"
+_NOT_YET = "images (make images), a file with its own Python, provenance, signatures"
 
 
 def main() -> int:
@@ -83,6 +85,7 @@ def release(moment: int, website: str) -> dict[str, bytes]:
     archive = f"kubectl-{NAME}-{version}.zip"
     files[archive] = zipped(inside, moment, executable=f"kubectl-{NAME}")
     files[f"{NAME}.yaml"] = manifest(version, archive, files[archive], website).encode()
+    files[f"{NAME}-{version}.tgz"] = packed(ROOT / "deploy" / "chart", licence, moment)
     files["SHA256SUMS"] = checksums(files)
     return files
 

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -276,6 +277,20 @@ def test_krews_archive_installs(manifest: Any, folder: Path, tmp_path: Path) -> 
     said = _run(link, "--help", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
     assert (0, True) == (said.returncode, "usage: kubectl gpufence" in said.stdout), said.stderr
+
+
+def test_the_chart_is_all_of_its_folder(folder: Path) -> None:
+    """
+    What Helm installs is what the tests of the chart render, with a licence, and belongs to nobody.
+    """
+    chart = ROOT / "deploy" / "chart"
+    beside = {".helmignore", "dashboards/kustomization.yaml"}
+    files = {str(path.relative_to(chart)) for path in chart.rglob("*") if path.is_file()} - beside
+    with tarfile.open(next(folder.glob("*.tgz"))) as content:
+        entries = content.getmembers()
+
+    assert {f"gpufence/{name}" for name in (*files, "LICENSE")} == {each.name for each in entries}
+    assert {(0, "", MOMENT)} == {(each.uid, each.uname, each.mtime) for each in entries}
 
 
 def test_files_are_stored_from_1980_on() -> None:

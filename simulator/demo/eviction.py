@@ -91,7 +91,7 @@ def _grows(stage: Stage, say: Narrator, name: str) -> None:
             peak = max(peak, use.used_bytes or 0)
             frame = _frame(snapshot, row)
             say.redraw(frame)
-            if use.over_seconds and not shown:
+            if use.outcome == "holding" and use.over_seconds and not shown:
                 _side_by_side(say)
                 shown = True
         if time.monotonic() > deadline:

@@ -188,8 +188,9 @@ def test_a_page_is_told_what_is_new(page: Served) -> None:
     assert 1 == len(state(page, first["look"] + 1000)["history"]["ago"])
     page.looks.scene = silent()
     page.looks.gate.set()
-    wait_until(lambda: "model" in state(page, first["look"] + 1), "another look")
-    assert None is state(page)["model"]["pods"][0]["bytes"]
+    wait_until(lambda: state(page)["model"]["pods"][0]["bytes"] is None, "another look")
+
+    assert "model" in state(page, first["look"])
 
 
 def test_a_look_that_fails_is_not_the_last(page: Served) -> None:

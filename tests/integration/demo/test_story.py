@@ -26,7 +26,7 @@ FENCE_STEPS = (
     "all is well",
     "Yours now",
 )
-SIDE_BY_SIDE = r"speech +greedy\S+ +gpu-1 +1 +3072Mi +2150Mi +\d{4}Mi .*over \S+, evict in"
+SIDE_BY_SIDE = r"speech +greedy\S+ +gpu-1 +1 +3072Mi +2150Mi +\d{4,5}Mi .*over \S+, evict"
 """Declared, told and used of who takes too much, while he does."""
 NEED_STEPS = (
     "there is no target yet",

@@ -108,6 +108,21 @@ def test_a_limit_knows_of_which_requests_it_is_made() -> None:
     assert 8 * GIB == found.limit_on(UUID)
 
 
+def test_a_request_that_no_container_uses_is_no_part_of_the_limit() -> None:
+    """
+    Another pod may use just that one.
+    """
+    item = claims.allocated(
+        claims.claim("c"), claims.result(memory="3Gi"), claims.result(memory="2Gi", name="more")
+    )
+    raw = claiming()
+    raw["spec"]["containers"][0] = claims.claiming(container(), gpu="more")
+    found = read_pod_on_node(raw, GROUND, ClaimsOfPod({"gpu": item}, DEVICES))
+
+    assert (("uid-c/more", 2 * GIB),) == found.limits[UUID].claims
+    assert 2 * GIB == found.limit_on(UUID)
+
+
 def test_a_whole_card_is_shared_by_nobodys_reckoning() -> None:
     """
     Where one of its devices is no amount, the pod is held to none.

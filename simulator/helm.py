@@ -35,14 +35,18 @@ def read_pin(path: Path = PIN) -> ModulePin:
     return read_pin_line(path.read_text(encoding="utf-8").strip(), path)
 
 
+def folder_of(pin: ModulePin, cache: Path) -> Path:
+    content = f"{pin.sum}{_flags(pin)}{sorted(BUILD_ENVIRONMENT.items())}".encode()
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    return cache / f"helm-{pin.version}-{platform_name()}" / digest
+
+
 def ensure(assets: Assets, progress: Progress) -> Path:
     """
     Return where the program is, building it first where it is missing.
     """
     pin = read_pin()
-    content = f"{pin.sum}{_flags(pin)}{sorted(BUILD_ENVIRONMENT.items())}".encode()
-    digest = hashlib.sha256(content).hexdigest()[:12]
-    helm = assets.cache / f"helm-{pin.version}-{platform_name()}" / digest / _HELM.name
+    helm = folder_of(pin, assets.cache) / _HELM.name
     if not helm.is_file():
         helm.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(helm.parent / ".lock", progress):

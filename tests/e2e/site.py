@@ -26,6 +26,9 @@ QUICK = (
     "GPUFENCE_START_PAUSE_SECONDS=3",
 )
 
+# Kinds of which tenants' own objects bear the name, or that only tell of the past.
+PASSING = ("events", "events.events.k8s.io")
+
 Json = dict[str, Any]
 
 
@@ -131,6 +134,15 @@ class RealSite(Site):
         container = pod["status"]["containerStatuses"][0]["containerID"].partition("//")[2]
         done = self.cluster.inside(*CTR, "tasks", "kill", "--signal", "SIGKILL", container)
         assert 0 == done.returncode, done.stderr
+
+    def everything(self) -> set[str]:
+        """
+        Name every object of the cluster that the API server lists.
+        """
+        resources = self.cluster.kubectl("api-resources", "--verbs=list", "--output=name").stdout
+        kinds = ",".join(kind for kind in resources.split() if kind not in PASSING)
+        every = ("--all-namespaces", "--output=name", "--ignore-not-found")
+        return set(self.cluster.kubectl("get", kinds, *every).stdout.split())
 
     def diagnosis(self) -> str:
         """

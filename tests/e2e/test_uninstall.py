@@ -13,9 +13,6 @@ from tests.e2e.tenants import deployment, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-# Kinds of which tenants' own objects bear the name, or that only tell of the past.
-PASSING = ("events", "events.events.k8s.io")
-
 
 @dataclass(frozen=True)
 class Without:
@@ -42,24 +39,11 @@ def without(site: RealSite) -> Iterator[Without]:
             site.install()
 
 
-def everything(site: RealSite) -> set[str]:
-    """
-    Name every object of the cluster that the API server lists.
-    """
-    listed = site.cluster.kubectl("api-resources", "--verbs=list", "--output=name").stdout.split()
-    kinds = ",".join(kind for kind in listed if kind not in PASSING)
-    return set(
-        site.cluster.kubectl(
-            "get", kinds, "--all-namespaces", "--output=name", "--ignore-not-found"
-        ).stdout.split()
-    )
-
-
 def test_nothing_is_left_but_annotations(without: Without) -> None:
     """
     No object of gpufence's is left.
     """
-    assert [] == sorted(name for name in everything(without.site) if "gpufence" in name)
+    assert [] == sorted(name for name in without.site.everything() if "gpufence" in name)
 
 
 def test_tenants_run_on(without: Without) -> None:

@@ -34,6 +34,7 @@ PAUSE, WORKLOAD = "pause", "workload"
 PRODUCT = ("webhook", "agent", "certs", "controller")
 # What an image keeps of the packages, besides its program; see deploy/images/install.
 SHARED = ("gpufence", "kube", "service")
+PLUGIN_IN, PLUGIN = "certs", "kubectl_gpufence"
 # What else decides about an image.
 OTHERS = ("deploy/images", "requirements", "pyproject.toml", "README.md", "LICENSE")
 LOCK = ".lock"
@@ -63,7 +64,7 @@ class ImageArchives:
         wanted = {
             PAUSE: self._archive(PAUSE, "simulator/cluster/images/pause"),
             WORKLOAD: self._archive(WORKLOAD, "gpufence", "simulator"),
-            **{program: self._archive(program, *SHARED, program, *OTHERS) for program in PRODUCT},
+            **{program: self._archive(program, *_sources(program)) for program in PRODUCT},
         }
         if not all(path.exists() for path in wanted.values()):
             with self._alone(progress):
@@ -150,3 +151,8 @@ def _files(path: Path) -> list[Path]:
     return sorted(
         file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts
     )
+
+
+def _sources(program: str) -> tuple[str, ...]:
+    plugin = (PLUGIN,) if program == PLUGIN_IN else ()
+    return (*SHARED, program, *plugin, *OTHERS)

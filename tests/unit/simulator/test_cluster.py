@@ -9,7 +9,7 @@ import pytest
 
 from simulator.cluster import needs
 from simulator.cluster.__main__ import main, parser
-from simulator.cluster.images.archives import OTHERS, PRODUCT, SHARED, ImageArchives
+from simulator.cluster.images.archives import OTHERS, PLUGIN, PRODUCT, SHARED, ImageArchives
 from simulator.cluster.images.builder import base_name
 from simulator.cluster.needs import Missing
 from simulator.cluster.setup import ClusterOptions, ImageError
@@ -110,7 +110,7 @@ def checkout(folder: Path) -> Path:
     """
     Lay out what images are built from.
     """
-    for name in (*SHARED, *PRODUCT, "simulator/cluster/images/pause", "deploy/images"):
+    for name in (*SHARED, *PRODUCT, PLUGIN, "simulator/cluster/images/pause", "deploy/images"):
         (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / name / "file").write_text(name)
     for name in OTHERS:

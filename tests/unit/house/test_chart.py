@@ -1,0 +1,193 @@
+"""
+What components change becomes conditions of a template, and values of the chart.
+"""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.manifests import ROOT, all_of, components
+from tests.unit.house.chart import CHART
+from tests.unit.house.chart.merge import ABSENT, Choice, Present, by_name, chosen, merged
+from tests.unit.house.chart.template import Code, Printer, Unless
+from tests.unit.house.chart.values import schema_page, value_of, values_page
+
+GKE, KILL = frozenset({"gke"}), frozenset({"kill"})
+PRINTER = Printer({"gke": ".Values.gke", "kill": ".Values.kill"})
+VALUES = st.recursive(
+    st.integers(0, 2),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3),
+    max_leaves=6,
+)
+
+
+def printed(default: Any, *variants: tuple[frozenset[str], Any]) -> str:
+    """
+    Return the lines of an object whose part `spec` was changed.
+    """
+    told = [(flags, by_name({"spec": value})) for flags, value in variants]
+    return "\n".join(PRINTER.mapping(merged(by_name({"spec": default}), told), 0))
+
+
+@given(VALUES, VALUES, VALUES, VALUES)
+def test_a_node_is_what_each_component_made_of_it(
+    base: Any, by_gke: Any, by_kill: Any, by_both: Any
+) -> None:
+    """
+    Whatever components change, none, each and both come out as kustomize had them.
+    """
+    node = merged(base, [(GKE, by_gke), (KILL, by_kill), (GKE | KILL, by_both)])
+
+    assert base == chosen(node, frozenset())
+    assert by_gke == chosen(node, GKE)
+    assert by_kill == chosen(node, KILL)
+    assert by_both == chosen(node, GKE | KILL)
+
+
+def test_what_nobody_changes_has_no_condition() -> None:
+    """
+    An object that all have alike stays as it is.
+    """
+    assert {"a": 1} == merged({"a": 1}, [(GKE, {"a": 1})])
+
+
+def test_two_who_add_to_one_list_share_it() -> None:
+    """
+    A list that is not there but for two components holds what each of them puts in.
+    """
+    one, other = {"name": "one"}, {"name": "other"}
+    variants = [
+        (GKE, by_name({"volumes": [one]})),
+        (KILL, by_name({"volumes": [other]})),
+        (GKE | KILL, by_name({"volumes": [one, other]})),
+    ]
+
+    node = merged({}, variants)
+
+    assert isinstance(node["volumes"], Present)
+    assert {"volumes": {"one": one, "other": other}} == chosen(node, GKE | KILL)
+    assert {} == chosen(node, frozenset())
+
+
+def test_a_changed_value_is_a_choice() -> None:
+    """
+    Who comes later in the list of components comes first in the template.
+    """
+    assert (
+        "spec:\n"
+        "{{- if .Values.kill }}\n  user: 0\n"
+        "{{- else if .Values.gke }}\n  user: 2\n"
+        "{{- else }}\n  user: 1\n{{- end }}"
+    ) == printed({"user": 1}, (GKE, {"user": 2}), (KILL, {"user": 0}), (GKE | KILL, {"user": 0}))
+
+
+def test_a_pair_has_its_own_condition_where_both_together_are_different() -> None:
+    """
+    What two components make of a value counts before what each of them makes.
+    """
+    text = printed({"user": 1}, (KILL, {"user": 0}), (GKE | KILL, {"user": 1}))
+
+    assert "{{- if and .Values.gke .Values.kill }}\n  user: 1\n{{- else if .Values.kill }}" in text
+
+
+def test_what_is_taken_away_is_there_unless() -> None:
+    """
+    A key that components remove is printed where none of them is.
+    """
+    assert "spec:\n  a: 1\n{{- if not (or .Values.gke .Values.kill) }}\n  b: 2\n{{- end }}" == (
+        printed({"a": 1, "b": 2}, (GKE, {"a": 1}), (KILL, {"a": 1}))
+    )
+
+
+def test_a_named_item_has_a_condition_of_its_own() -> None:
+    """
+    A variable that a component adds is added to the list.
+    """
+    first, second = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
+
+    assert "env:\n  - name: A\n    value: '1'\n{{- if .Values.gke }}\n  - name: B\n" in (
+        printed({"env": [first]}, (GKE, {"env": [first, second]}))
+    )
+
+
+def test_braces_of_others_stay() -> None:
+    """
+    What Prometheus shall fill in is not for Helm.
+    """
+    expected = 'spec:\n  text: on {{ "{{" }} $labels.node }}'
+
+    assert expected == printed({"text": "on {{ $labels.node }}"})
+
+
+def test_what_helm_fills_in_is_printed_as_it_is() -> None:
+    """
+    Code stands where its entry would, and a value may take the place of an item.
+    """
+    item = Unless('hasKey .Values.x "B"', Choice(ABSENT, ((GKE, {"name": "B"}),)))
+    node = {"env": by_name([{"name": "A"}]) | {"B": item, "": Code(("{{- x }}", "- y"))}}
+    node["env"] = type(by_name([{"name": "A"}]))(node["env"])
+
+    assert [
+        "env:",
+        "- name: A",
+        '{{- if not (hasKey .Values.x "B") }}',
+        "{{- if .Values.gke }}",
+        "- name: B",
+        "{{- end }}",
+        "{{- end }}",
+        "{{- x }}",
+        "- y",
+    ] == PRINTER.mapping(node, 0)
+
+
+@pytest.mark.parametrize(
+    ("component", "value"),
+    [("gke", "gke"), ("idle-release", "idleRelease"), ("kubernetes-1.30", "kubernetes130")],
+)
+def test_a_component_has_a_name_that_templates_can_say(component: str, value: str) -> None:
+    """
+    Neither dashes nor dots are in the names of values.
+    """
+    assert value == value_of(component)
+
+
+def test_values_are_those_of_the_manual() -> None:
+    """
+    The page of values is that of the manual's table, and each value is in the schema.
+    """
+    values = yaml.safe_load(values_page())
+    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+
+    assert values_page() == (CHART / "values.yaml").read_text("utf-8")
+    assert set(values) == set(schema["properties"]) - {"global"}
+    assert {value_of(name) for name in components()} < set(values)
+
+
+def test_settings_that_manifests_make_are_nobody_elses() -> None:
+    """
+    The schema names the variables that are set already.
+    """
+    page = schema_page([{"spec": {"env": {"GPUFENCE_NODE": {}}, "other": [{"env": {"X": {}}}]}}])
+    agent = json.loads(page)["properties"]["settings"]["properties"]["agent"]
+
+    assert ["GPUFENCE_NODE", "X"] == agent["propertyNames"]["not"]["enum"]
+
+
+def test_the_charts_version_is_the_projects() -> None:
+    """
+    Chart, application and images have one version, those of Artifact Hub's list too.
+    """
+    version = next(
+        line.split('"')[1]
+        for line in (ROOT / "pyproject.toml").read_text("utf-8").splitlines()
+        if line.startswith("version = ")
+    )
+    (about,) = all_of((CHART / "Chart.yaml").read_text("utf-8"))
+    images = yaml.safe_load(about["annotations"]["artifacthub.io/images"])
+
+    assert (version, version) == (about["version"], about["appVersion"])
+    assert {version} == {image["image"].partition(":")[2] for image in images}

@@ -24,7 +24,7 @@ from tests.support.threads import Beside
 pytestmark = pytest.mark.timeout(300)
 
 WHERE = ("-n", names.SYSTEM_NAMESPACE)
-DOCTOR = core("namespaces", names.SYSTEM_NAMESPACE, "pods", "gpufence-doctor")
+DOCTOR = core("namespaces", "default", "pods", "gpufence-doctor")
 FIRST = "observe-first"
 # Helm's own record of each revision, and what pods' owners remember of earlier ones.
 REVISIONS = re.compile(r"^secret default sh\.helm|^(pod|replicaset|job) ")
@@ -51,7 +51,7 @@ class DoctorsKubelet(Beside):
                     client.patch(f"{DOCTOR}/status", {"status": {"phase": phase}}, PatchType.MERGE)
 
     def _container(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        token = self._plane.service_account_token(names.SYSTEM_NAMESPACE, "gpufence-doctor")
+        token = self._plane.service_account_token("default", "gpufence-doctor")
         config = self._plane.token_kubeconfig("doctor", token)
         return run(tuple(command), {"KUBECONFIG": str(config)})
 
@@ -142,7 +142,7 @@ def test_the_notes_lead_to_evictions(life: Life) -> None:
     """
     Helm says how to go on, with the release's own name.
     """
-    assert "helm test gpufence\n" in life.notes
+    assert "helm test gpufence --logs\n" in life.notes
     assert "kubectl label namespace TEAM gpufence.io/mode=evict" in life.notes
 
 

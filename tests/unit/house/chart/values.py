@@ -29,7 +29,8 @@ image:
   # The version of the chart, unless it is said.
   tag: ""
 
-# Secrets of gpufence-system with which images are fetched: [{name: mine}].
+# Secrets of gpufence-system with which images are fetched, as [{name: mine}]; `helm test` looks for
+# them in the release's own namespace.
 imagePullSecrets: []
 
 # Settings of the programs, docs/settings-*.md, as {GPUFENCE_HOLD_SECONDS: "20"}.

@@ -81,9 +81,13 @@ def merged(default: Any, variants: list[Variant]) -> Any:
         return Choice(default, tuple(told))
     if type(default) is kind and len(values) == len(told):
         return _by_key(default, variants)
-    if default is ABSENT and any(value != values[0] for value in values):
+    reasons = tuple(flags for flags, value in told if value is not ABSENT and len(flags) == 1)
+    there = all(
+        (value is not ABSENT) == any(reason <= flags for reason in reasons)
+        for flags, value in variants
+    )
+    if default is ABSENT and there and any(value != values[0] for value in values):
         inside = [(flags, kind() if value is ABSENT else value) for flags, value in variants]
-        reasons = tuple(flags for flags, value in told if value is not ABSENT and len(flags) == 1)
         return Present(reasons, _by_key(kind(), inside))
     return Choice(default, tuple(told))
 

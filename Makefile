@@ -93,7 +93,7 @@ bench: $(READY) ## measure speed and memory, as ratios within one run
 	@$(BIN)/python -m simulator build
 	@$(BIN)/python -m tests.bench
 
-scale: $(READY) ## 5,000 GPU nodes and 50,000 pods on a real API server: what everything takes (20 minutes, 8 GB of memory; NODES=500: three minutes)
+scale: $(READY) ## 5,000 GPU nodes and 50,000 pods on a real API server: what everything takes (20 minutes, 8 GB of memory; NODES=500: four minutes)
 	@$(BIN)/python -m simulator build
 	@$(BIN)/python -m tests.scale $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) \
 	  $(if $(SILENT),--silent $(SILENT)) $(if $(AGENTS),--agents $(AGENTS)) $(if $(RATE),--rate $(RATE)) \

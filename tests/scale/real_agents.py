@@ -45,8 +45,8 @@ class Fleet:
         self.stage, self.relay, self.count, self.label = stage, relay, count, label
         self._quiet_at = time.time() + _QUIET_SECONDS
 
-    def asked(self, since: float, until: float | None = None) -> list[Asked]:
-        return self.stage.audit.asked(AGENT, since, time.time() if until is None else until)
+    def asked(self, since: float) -> list[Asked]:
+        return self.stage.audit.asked(AGENT, since, time.time())
 
     def wait_until_quiet(self, progress: Progress) -> None:
         """

@@ -131,7 +131,13 @@ def _compared(head: str, key: str, no: str) -> str:
 
 
 def _span(minors: list[str]) -> str:
-    return minors[0] if len(minors) == 1 else f"{minors[0]} to {minors[-1]}"
+    """
+    Name minors that are alike, as a range where none between them is unknown.
+    """
+    first, last = minors[0], minors[-1]
+    if len(minors) > 2 and _number(last) - _number(first) == len(minors) - 1:
+        return f"{first} to {last}"
+    return ", ".join(minors)
 
 
 def _table(heads: list[str], rows: Iterable[list[str]]) -> str:

@@ -4,6 +4,8 @@ Claims that come late, are another pod's, or are made by Kubernetes' own schedul
 
 from typing import Any
 
+import pytest
+
 from gpufence import names
 from gpufence.quantity import GIB
 from kube import core
@@ -16,9 +18,12 @@ from tests.integration.claims.test_claims import (
 )
 from tests.support import claims
 from tests.support.agent.node_site import Fenced, NodeSite, is_gone, wait_until_gone
+from tests.support.kubernetes import BY_MEMORY
 from tests.support.node_ground import pod, workload
 from tests.support.observing import wait_until
 from tests.support.webhook_site import annotations_of
+
+pytestmark = pytest.mark.since(*BY_MEMORY, skip=True)
 
 BY_CLASS = f"{names.DRA_CLASS_PREFIX}{claims.CLASS}"
 DEFAULT = GIB  # what the simulated driver gives a claim that asks for no amount

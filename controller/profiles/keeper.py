@@ -60,6 +60,7 @@ _log = logging.getLogger(__name__)
 MINOR_SECONDS: Final = 3600.0
 """How long what decides nothing waits for its write."""
 REFUSED_SECONDS: Final = 600.0
+SEEN_SECONDS: Final = 10.0  # by then a profile that was made is in view
 GONE_SECONDS: Final = 3600.0
 """It is asked so often whether an owner is there that was not, where no watch tells of it."""
 LOOKS_PER_WRITE: Final = 5
@@ -258,6 +259,8 @@ class ProfileKeeper:
             _log.warning("profile of %s %s/%s: %s", owner.kind, owner.namespace, owner.name, error)
         else:
             until = now + GONE_SECONDS if outcome == GONE else None
+            if change.step is ProfileStep.CREATE and outcome != GONE:
+                until = now + SEEN_SECONDS  # it may be deleted again before it is seen
             self._written[owner] = now
         self._waits[owner] = _Wait(seen, until, gone=outcome == GONE)
         self.outcomes[change.step, outcome] += 1

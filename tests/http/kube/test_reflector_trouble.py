@@ -4,6 +4,7 @@ How a picture of a collection stays true when the server or the way to it fails.
 
 import json
 import logging
+import threading
 import time
 from dataclasses import replace
 
@@ -336,19 +337,22 @@ def test_a_handler_may_stop_what_calls_it(server: ApiServer) -> None:
     """
     After a stop from within a change, the next change is not delivered.
     """
+    known = threading.Event()
 
     class Content(Recorder):
         def apply(self, change: ChangeType, item: str) -> None:
             super().apply(change, item)
+            assert known.wait(30)
             reflector.stop()
 
     server.on(LIST, reply(pods()))
     lines = [json.dumps(change("ADDED", pod(name, "11"))) for name in "ab"]
     server.on(WATCH, watch("".join(f"{line}\n" for line in lines).encode(), then="hang"))
     with following(server, handler := Content()) as reflector:
+        known.set()
         handler.wait_for(2)
         assert reflector._thread is not None
-        reflector._thread.join(5)
+        reflector._thread.join(30)
 
     assert [("replace", []), ("ADDED", "a")] == handler.calls
 
@@ -359,14 +363,18 @@ def test_a_list_that_arrives_after_the_stop_is_not_delivered(server: ApiServer) 
     """
     server.on(LIST, reply(pods(pod("a"))))
 
+    known = threading.Event()
+
     def keep(item: JsonObject) -> str:
+        assert known.wait(30)
         reflector.stop()
         return name_of(item)
 
     handler = Recorder()
     with following(server, handler, source=Source(path=PODS, keep=keep)) as reflector:
+        known.set()
         assert reflector._thread is not None
-        reflector._thread.join(5)
+        reflector._thread.join(30)
 
     assert [] == handler.calls
 

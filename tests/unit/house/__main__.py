@@ -1,6 +1,7 @@
 """
 Chores of the Makefile: `lock` renews requirements/, `coverage` holds the figures to the rules,
-`figures` prints the size of the tree and of its two walks, `walks` counts those for their test,
+`again` runs the few tests alone that failed beside all others, `figures` prints the size of the
+tree and of its two walks, `walks` counts those for their test,
 `docs` writes the tables of settings and dialects into the pages, `manifests` the conditions of the
 webhook and its policies into deploy/, `dashboards` Grafana's dashboards and where alerts lead,
 `chart` the Helm chart.
@@ -23,6 +24,9 @@ from tests.unit.house.walks import RECORDED, walks
 
 PROGRAMS = ("webhook", "agent", "certs", "controller", "plugin")
 OVERALL_PERCENT = 90
+EXACT_TESTS = ("tests/unit/", "tests/property/")
+"""Nothing runs beside these, so that they fail for a reason."""
+MOST_UNSTEADY = 3
 COOL_DOWN = dt.timedelta(days=7)
 
 
@@ -54,6 +58,33 @@ def coverage() -> int:
     print("==> coverage of the pure modules, which must be 100 %")
     exact = ["coverage", "report", f"--include={pure}", "--fail-under=100"]
     return subprocess.run(exact, cwd=ROOT, check=False).returncode or failed
+
+
+def again() -> int:
+    """
+    Run the tests once more that failed in a whole run, where they are few and start programs: on a
+    busy machine one of thousands may. What passes now is named, since it is a fault nevertheless.
+    """
+    record = ROOT / ".pytest_cache/v/cache/lastfailed"
+    failed = sorted(json.loads(record.read_text(encoding="utf-8"))) if record.exists() else []
+    if not 0 < len(failed) <= MOST_UNSTEADY or any(test.startswith(EXACT_TESTS) for test in failed):
+        return 1
+    print(f"==> once more, alone: {', '.join(failed)}", flush=True)
+    command = [
+        "pytest",
+        "-q",
+        "-p",
+        "no:randomly",
+        "--cov",
+        "--cov-append",
+        "--cov-report=",
+        *failed,
+    ]
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if not code:
+        print("==> UNSTEADY: failed beside the others and passed alone. Find out why, and mend it:")
+        print("\n".join(f"    {test}" for test in failed), flush=True)
+    return code
 
 
 def figures() -> int:
@@ -139,6 +170,7 @@ def write_chart() -> int:
 CHORES = {
     "lock": lock,
     "coverage": coverage,
+    "again": again,
     "figures": figures,
     "walks": print_walks,
     "docs": docs,

@@ -3,6 +3,7 @@ What holds for all tests: no deadline for an example on a machine that may be bu
 no coverage of properties, whose many examples it would slow down by half.
 """
 
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -29,6 +30,10 @@ UNCOVERED: Final = "tests/property/"
 
 settings.register_profile("gpufence", examples())
 settings.load_profile("gpufence")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it runs in the background so, and programs under test would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

@@ -11,6 +11,7 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.cluster.shared import Shared
@@ -57,8 +58,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MINOR_SECONDS: Final = 3600.0
-"""How long what decides nothing waits for its write."""
+MINOR_SECONDS: Final = 3600.0  # how long what decides nothing waits for its write
 REFUSED_SECONDS: Final = 600.0
 SEEN_SECONDS: Final = 10.0  # by then a profile that was made is in view
 GONE_SECONDS: Final = 3600.0
@@ -71,12 +71,12 @@ _NOBODY: Final = RememberedNeeds()
 
 class _Wait(NamedTuple):
     """
-    Of what nothing was made, until when that is left alone, None for as long as it stays so, and
+    Of what nothing was made, until when that is left alone, for ever as long as it stays so, and
     whether its owner was not there.
     """
 
     seen: int
-    until: float | None
+    until: float
     gone: bool = False
 
 
@@ -157,13 +157,13 @@ class ProfileKeeper:
     def _run(self) -> None:
         while not self._stop.wait(self._settings.pass_seconds):
             try:
-                self.turn()
+                self.turn(time.monotonic())
             except GpufenceError as error:
                 _log.warning("profiles wait: %s", error)
             except Exception:  # noqa: BLE001 - a bug in one pass must not end the passes
                 _log.exception("a pass over profiles failed")
 
-    def turn(self) -> None:
+    def turn(self, now: float) -> None:
         """
         Bring as many profiles up to date as one pass may. Raises KubeError, and NotActingError.
         """
@@ -176,11 +176,12 @@ class ProfileKeeper:
         day = today_of(needs.values(), today())
         if self._put_together[0] is not needs:
             self._put_together = needs, by_owner(needs.values())
-        self._keep_up(self._put_together[1], day)
+        self._keep_up(day, now)
         self._forget_old(needs, day)
 
-    def _keep_up(self, remembered: Mapping[ProfileOwner, RememberedNeeds], day: str) -> None:
-        profiles, words = self._profiles.items, self._sources.namespaces()
+    def _keep_up(self, day: str, now: float) -> None:
+        remembered, profiles = self._put_together[1], self._profiles.items
+        words = self._sources.namespaces()
         said = {name: read_namespace_options(each.annotations) for name, each in words.items()}
         ceilings = {name: each.max_memory_bytes for name, each in said.items()}
         if self._there[0] is not profiles:
@@ -196,7 +197,7 @@ class ProfileKeeper:
             needs, before = remembered.get(owner, _NOBODY), there.get(owner)
             ceiling = ceilings.get(owner.namespace)
             seen = hash((needs.packed, needs.cards, ceiling, before and before.version, day))
-            if self._waiting(owner, seen):
+            if self._waiting(owner, seen, now):
                 continue
             if writes <= 0 or looks <= 0 or self._stop.is_set():
                 self._next = owner
@@ -205,7 +206,7 @@ class ProfileKeeper:
             terms = terms_of(before, ceiling)
             summaries = needs_of(owner, needs, terms, day)
             change = change_of(before, summaries, terms, write_moment(time.time()))
-            writes -= self._carry_out(owner, before, change, seen)
+            writes -= self._carry_out(owner, before, change, seen, now)
 
     def _in_turn(self, every: Iterable[ProfileOwner]) -> list[ProfileOwner]:
         """
@@ -227,29 +228,31 @@ class ProfileKeeper:
             if owner in gone:
                 self._waits.pop(owner, None)
 
-    def _waiting(self, owner: ProfileOwner, seen: int) -> bool:
+    def _waiting(self, owner: ProfileOwner, seen: int, now: float) -> bool:
         wait = self._waits.get(owner)
-        if wait is None or wait.seen != seen:
-            return False
-        return wait.until is None or time.monotonic() < wait.until
+        return wait is not None and wait.seen == seen and now < wait.until
 
     def _carry_out(
-        self, owner: ProfileOwner, before: KeptProfile | None, change: ProfileChange, seen: int
+        self,
+        owner: ProfileOwner,
+        before: KeptProfile | None,
+        change: ProfileChange,
+        seen: int,
+        now: float,
     ) -> bool:
         """
         Write what is to be written, and return whether anything was; raises KubeError where nothing
         can be written at the moment.
         """
         if change.step is ProfileStep.NOTHING:
-            self._waits[owner] = _Wait(seen, None)
+            self._waits[owner] = _Wait(seen, inf)
             return False
-        now = time.monotonic()
         if change.minor:
             due = self._written.setdefault(owner, now) + MINOR_SECONDS
             if now < due:
                 self._waits[owner] = _Wait(seen, due)
                 return False
-        until: float | None = now + REFUSED_SECONDS
+        until = now + REFUSED_SECONDS
         try:
             outcome = self._writes.carry_out(owner, before, change)
         except ConflictError:
@@ -258,7 +261,7 @@ class ProfileKeeper:
             outcome = "refused"  # for good, by the server or since its name cannot be one
             _log.warning("profile of %s %s/%s: %s", owner.kind, owner.namespace, owner.name, error)
         else:
-            until = now + GONE_SECONDS if outcome == GONE else None
+            until = now + GONE_SECONDS if outcome == GONE else inf
             if change.step is ProfileStep.CREATE and outcome != GONE:
                 until = now + SEEN_SECONDS  # it may be deleted again before it is seen
             self._written[owner] = now

@@ -5,7 +5,6 @@ rest, load and compute, on cards that are watched with all that can go wrong.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 from typing import NamedTuple
 
 from agent.activity import NOTHING_SAID, Said, conditions
@@ -23,48 +22,15 @@ from controller.model import (
 from controller.rules import ReleaseRules
 from gpufence import names
 from gpufence.idle import IdleRung, IdleWords
-from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
-from tests.support.agent.builders import occupant
-from tests.support.agent.watching import POLICY, Watched
+from tests.support.agent.scripted import Fault, ScriptedCard, Work
+from tests.support.agent.watching import POLICY
 from tests.support.release import NOW, WORDS, node_room, owner_key, pod_state
 from tests.support.release_api import Api, Leader, Stored
 
 LOOK_SECONDS = POLICY.interval_seconds
 ENDING_SECONDS = 10.0
 READY_SECONDS = 10.0
-STRANGER = 9
-
-
-class Work(Enum):
-    """
-    What a pod truly does between two looks.
-    """
-
-    REST = auto()
-    KERNELS = auto()
-    LOADING = auto()
-    COMPUTING = auto()
-    CHILD = auto()  # a new process of it works, and stays
-
-
-class Fault(Enum):
-    """
-    What happens to those who watch a card.
-    """
-
-    NONE = auto()
-    HOLE = auto()
-    NO_ANSWER = auto()
-    UNLISTED = auto()
-    SLOW_LIST = auto()
-    ZOMBIES = auto()
-    MPS = auto()
-    RESTART = auto()
-    SILENT = auto()  # the driver tells of no process, while the card is busy
-
-
-LOSES = frozenset({Fault.HOLE, Fault.RESTART, Fault.ZOMBIES, Fault.SILENT})
 
 
 @dataclass
@@ -93,28 +59,20 @@ class MeasuredNode:
     def __init__(self, name: str, slots: int) -> None:
         self.room: NodeRoom = node_room(name, offered={names.NVIDIA_GPU: slots}, cards=1)
         self.slots = slots
-        self.card = Watched()
         self.bodies: dict[str, Body] = {}
-        self.pids: dict[str, list[int]] = {}
         self.fault_at = 0.0
+        self._scripted = ScriptedCard()
+        self.card = self._scripted.watched
         self._said: Mapping[str, Said] = NOTHING_SAID
-        self._last_pid = 100
         self._silent_for = 0.0
-        self.card.living[STRANGER] = occupant(STRANGER, None, None)
-        self.card.holds[STRANGER] = MIB
 
     def start(self, body: Body) -> None:
-        self._last_pid += 1
         self.bodies[body.name] = body
-        self.pids[body.name] = [self._last_pid]
-        self.card.add(body.name, self._last_pid)
+        self._scripted.start(body.name)
 
     def stop(self, name: str) -> None:
-        for pid in self.pids.pop(name):
-            self.card.living.pop(pid, None)
-            self.card.holds.pop(pid, None)
-        del self.bodies[name], self.card.pods[name]
-        self.card.index = pods_on_node(self.card.pods.values())
+        del self.bodies[name]
+        self._scripted.stop(name)
 
     def look(self, doing: Mapping[str, Work], fault: Fault, now: float) -> None:
         """
@@ -122,48 +80,15 @@ class MeasuredNode:
         """
         if fault is not Fault.NONE:
             self.fault_at = now
-        workers = {pid for name, work in doing.items() for pid in self._do(name, work)}
+        if fault is Fault.RESTART:
+            self._said = NOTHING_SAID
         self._silent_for = self._silent_for + LOOK_SECONDS if fault is Fault.SILENT else 0.0
         unseen = 0.0 < self._silent_for <= POLICY.hidden_seconds
         for name, work in doing.items():
             if work is not Work.REST and not (unseen and work is Work.KERNELS):
                 self.bodies[name].active_at = now
-        self._watch(fault, workers)
+        self._scripted.look(doing, fault)
         self._tell(now)
-
-    def _do(self, name: str, work: Work) -> list[int]:
-        first = self.pids[name][0]
-        if work is Work.LOADING:
-            held = self.card.holds[first] or 0
-            self.card.holds[first] = held + (128 * MIB if held < 2 * GIB else -128 * MIB)
-        elif work is Work.COMPUTING:
-            self.card.cpu[first] = self.card.cpu.get(first, 0.0) + 1.5
-        elif work is Work.CHILD:
-            self._last_pid += 1
-            self.card.start(name, self._last_pid)
-            self.card.holds[self._last_pid] = MIB
-            self.pids[name].append(self._last_pid)
-            return [self._last_pid]
-        return [first] if work is Work.KERNELS else []
-
-    def _watch(self, fault: Fault, workers: set[int]) -> None:
-        card = self.card
-        if fault is Fault.RESTART:
-            card.restart_agent()
-            self._said = NOTHING_SAID
-        card.answers = fault is not Fault.NO_ANSWER
-        card.listed = fault is not Fault.UNLISTED
-        card.slow = fault is Fault.SLOW_LIST
-        card.mps = {STRANGER} if fault is Fault.MPS else set()
-        percent = 80.0 if workers else 0.0
-        if fault is Fault.MPS:
-            workers = {STRANGER} if workers else set()
-        card.pass_(
-            set() if fault in LOSES else workers,
-            percent=percent,
-            garbled=fault is Fault.ZOMBIES,
-            hole=fault is Fault.HOLE,
-        )
 
     def _tell(self, now: float) -> None:
         """

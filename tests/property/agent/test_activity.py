@@ -3,74 +3,35 @@ A pod that works is never idle, whatever happens to those who watch it.
 """
 
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.activity import Activity
-from gpufence.quantity import GIB, MIB
-from tests.support.agent.builders import occupant
-from tests.support.agent.watching import POLICY, Watched
+from tests.support.agent.scripted import Fault, ScriptedCard, Work
+from tests.support.agent.watching import POLICY
 from tests.support.examples import examples
 
-NAMES = ("a", "b", "claims")
-PIDS = {"a": 1, "b": 2}
-STRANGER = 9
-
-
-class Doing(Enum):
-    """
-    What a pod truly does in one interval.
-    """
-
-    NOTHING = auto()
-    KERNELS = auto()
-    LOADING = auto()
-    COMPUTING = auto()
-    CHILD = auto()  # a new process of it works, and stays
-    PASSING = auto()  # a process of it comes, works and goes
-    SILENT = auto()  # kernels of which the driver tells no process
-
-
-class Wrong(Enum):
-    """
-    What happens to those who watch.
-    """
-
-    NOTHING = auto()
-    HOLE = auto()
-    NO_ANSWER = auto()
-    UNLISTED = auto()
-    SLOW_LIST = auto()
-    ZOMBIES = auto()
-    MPS = auto()
-    RESTART = auto()
-    LONG_GAP = auto()
-
-
-LOSES = frozenset({Wrong.HOLE, Wrong.RESTART, Wrong.ZOMBIES})
-"""
-The answer does not name those who worked.
-"""
-
-
-REST = (Doing.NOTHING, Doing.NOTHING)
+WITH_MEMORY = ("a", "b")
+NAMES = (*WITH_MEMORY, "claims")
+REST = (Work.REST, Work.REST)
 
 
 @dataclass(frozen=True)
 class Interval:
-    doing: tuple[Doing, Doing, Doing]
-    wrong: Wrong
+    doing: tuple[Work, Work, Work]
+    fault: Fault
     node_works: bool
 
 
-mostly_nothing = st.sampled_from([Doing.NOTHING] * 6 + list(Doing))
-without_memory = st.sampled_from([Doing.NOTHING] * 6 + [Doing.CHILD, Doing.PASSING, Doing.SILENT])
-mostly_well = st.sampled_from([Wrong.NOTHING] * 8 + list(Wrong))
+mostly_rest = st.sampled_from([Work.REST] * 6 + list(Work))
+without_memory = st.sampled_from([Work.REST] * 6 + [Work.CHILD, Work.PASSING, Work.SILENT])
+mostly_well = st.sampled_from(
+    [Fault.NONE] * 8 + [each for each in Fault if each is not Fault.SILENT]
+)
 intervals = st.builds(
     Interval,
-    st.tuples(mostly_nothing, mostly_nothing, without_memory),
+    st.tuples(mostly_rest, mostly_rest, without_memory),
     mostly_well,
     st.booleans(),
 )
@@ -78,73 +39,24 @@ intervals = st.builds(
 
 class Trace:
     """
-    A card, and what its pods truly did; one of them was given the card and holds nothing at first.
+    A card, and when its pods truly did something, though not in silence; one of them was given the
+    card and holds nothing at first.
     """
 
     def __init__(self) -> None:
-        self.card = Watched()
-        for name, pid in PIDS.items():
-            self.card.add(name, pid)
-        self.card.claim("claims")
-        self.card.living[STRANGER] = occupant(STRANGER, None, None)
-        self.card.holds[STRANGER] = MIB
-        self.last_pid = 100
+        self._scripted = ScriptedCard(server="b")
+        for name in WITH_MEMORY:
+            self._scripted.start(name)
+        self._scripted.claim("claims")
+        self.card = self._scripted.watched
         self.active = dict.fromkeys(NAMES, self.card.now)
-        self.silent_since: dict[str, float] = {}
 
     def pass_(self, interval: Interval) -> None:
-        began = self.card.now
-        workers: set[int] = {STRANGER} if interval.node_works else set()
-        for name, doing in zip(NAMES, interval.doing, strict=True):
-            workers |= self._do(name, doing)
-        silent = Doing.SILENT in interval.doing
-        percent = 80.0 if workers or silent else 0.0
-        self._look(interval.wrong, workers, percent)
-        for name, doing in zip(NAMES, interval.doing, strict=True):
-            if doing is Doing.SILENT:
-                self.silent_since.setdefault(name, began)
-            else:
-                self.silent_since.pop(name, None)
-                if doing is not Doing.NOTHING:
-                    self.active[name] = self.card.now
-
-    def _do(self, name: str, doing: Doing) -> set[int]:
-        card = self.card
-        if doing is Doing.KERNELS:
-            return {PIDS[name]}
-        if doing is Doing.LOADING:
-            held = card.holds[PIDS[name]] or 0
-            card.holds[PIDS[name]] = held + (64 * MIB if held < 2 * GIB else -64 * MIB)
-        elif doing is Doing.COMPUTING:
-            card.cpu[PIDS[name]] = card.cpu.get(PIDS[name], 0.0) + 1.5
-        elif doing in {Doing.CHILD, Doing.PASSING}:
-            self.last_pid += 1
-            if doing is Doing.CHILD:
-                card.start(name, self.last_pid)
-                card.holds[self.last_pid] = MIB
-            return {self.last_pid}
-        return set()
-
-    def _look(self, wrong: Wrong, workers: set[int], percent: float) -> None:
-        card = self.card
-        if wrong is Wrong.RESTART:
-            card.restart_agent()
-        card.answers = wrong is not Wrong.NO_ANSWER
-        card.listed = wrong is not Wrong.UNLISTED
-        card.slow = wrong is Wrong.SLOW_LIST
-        card.mps = {PIDS["b"]} if wrong is Wrong.MPS else set()
-        if wrong is Wrong.MPS:
-            workers = {PIDS["b"]} if workers else set()  # the server, whoever it works for
-        if wrong in LOSES:
-            workers = set()
-        seconds = 30.0 if wrong is Wrong.LONG_GAP else POLICY.interval_seconds
-        card.pass_(
-            workers,
-            percent=percent,
-            seconds=seconds,
-            garbled=wrong is Wrong.ZOMBIES,
-            hole=wrong is Wrong.HOLE,
-        )
+        doing = dict(zip(NAMES, interval.doing, strict=True))
+        self._scripted.look(doing, interval.fault, node_works=interval.node_works)
+        for name, work in doing.items():
+            if work not in {Work.REST, Work.SILENT}:
+                self.active[name] = self.card.now
 
 
 @examples(150)
@@ -209,11 +121,11 @@ def test_silent_work_alone_is_never_idle(trace: list[Interval], times: int) -> N
     for interval in trace:
         told.pass_(interval)
     for _ in range(times):
-        told.pass_(Interval((Doing.SILENT, *REST), Wrong.NOTHING, node_works=False))
+        told.pass_(Interval((Work.SILENT, *REST), Fault.NONE, node_works=False))
 
         assert Activity.IDLE not in {item.activity for item in told.card.memory.tracks.values()}
     for _ in range(3):
-        told.pass_(Interval((Doing.NOTHING, *REST), Wrong.NOTHING, node_works=False))
+        told.pass_(Interval((Work.REST, *REST), Fault.NONE, node_works=False))
     idle = [item.idle_seconds(told.card.now) for item in told.card.memory.tracks.values()]
 
     assert times * POLICY.interval_seconds < POLICY.hidden_seconds + 5 or all(
@@ -230,7 +142,7 @@ def test_who_rests_is_idle_soon(trace: list[Interval]) -> None:
     for interval in trace:
         told.pass_(interval)
     for _ in range(4):
-        told.pass_(Interval((Doing.NOTHING, *REST), Wrong.NOTHING, node_works=True))
+        told.pass_(Interval((Work.REST, *REST), Fault.NONE, node_works=True))
 
     assert {Activity.IDLE} == {item.activity for item in told.card.memory.tracks.values()}
     assert {Activity.IDLE} == {item.activity for item in told.card.memory.pods.values()}

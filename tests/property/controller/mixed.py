@@ -8,15 +8,8 @@ from dataclasses import dataclass, field
 
 from controller.rules import ReleaseRules
 from gpufence.idle import IdleWords
-from tests.support.release_site import (
-    LOOK_SECONDS,
-    Fault,
-    MeasuredNode,
-    Site,
-    Work,
-    Worker,
-    busy,
-)
+from tests.support.agent.scripted import Fault, Work
+from tests.support.release_site import LOOK_SECONDS, MeasuredNode, Site, Worker, busy
 
 KINDS = ("steady", "bursts", "computing", "loading", "children")
 RULES = ReleaseRules()

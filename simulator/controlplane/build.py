@@ -29,7 +29,7 @@ from simulator.progress import Progress
 # The kubelet serves the one-node cluster only, which needs root; it is built when asked for.
 USUAL = tuple(one.name for one in COMPONENTS if one.name != "kubelet")
 # Not Kubernetes' own; built from modules of their own.
-OTHERS = ("keda", "helm")
+OTHERS = ("keda", "helm", "cosign")
 _EVERY = "all"
 _TAIL_LINES = 15
 # Settings of the person at the keyboard that would build something else than the recipe says.
@@ -201,15 +201,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _others(assets: Assets, names: Sequence[str], progress: Progress) -> list[Path]:
-    from simulator import helm, keda  # noqa: PLC0415 (they are built on this module)
+    from simulator import keda, published  # noqa: PLC0415 (they are built on this module)
 
     paths: list[Path] = []
     if "keda" in names:
         made = keda.ensure(assets, progress)
         paths += [made.operator, made.adapter, made.resources]
-    if "helm" in names:
-        paths.append(helm.ensure(assets, progress))
-    return paths
+    programs = (published.HELM, published.COSIGN)
+    return paths + [one.ensure(assets, progress) for one in programs if one.name in names]
 
 
 def _older(assets: Assets, minors: Sequence[str], progress: Progress) -> list[Path]:

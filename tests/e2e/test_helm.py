@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pytest
 
 from gpufence import names
-from simulator import helm as simulated_helm
 from simulator.controlplane import Assets
 from simulator.progress import Progress
+from simulator.published import HELM
 from tests.e2e.site import OVERLAY, QUICK, SYSTEM, RealSite, notes
 from tests.e2e.tenants import deployment, pod
 from tests.support.helm import CHART, Helm
@@ -60,7 +60,7 @@ def installed(site: RealSite, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """
     A cluster without gpufence, and the manual's five commands; at the end all is as before.
     """
-    program = simulated_helm.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
+    program = HELM.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
     helm = Helm(program, tmp_path_factory.mktemp("helm"), site.kubeconfig)
     site.cluster.kubectl("delete", "-k", OVERLAY, "--timeout=100s")
     try:

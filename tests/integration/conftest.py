@@ -20,8 +20,8 @@ from simulator.controlplane.programs import (
     KUBECTL,
     SCHEDULER,
 )
-from simulator.helm import ensure as ensure_helm
 from simulator.progress import Progress
+from simulator.published import HELM
 from tests.support.kubernetes import expect_what_is_missing
 
 PLAIN = (ETCD, API_SERVER, KUBECTL)
@@ -46,7 +46,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             FULL if "full_control_plane" in used else PLAIN, Progress(sys.stderr)
         )
         if "helm_program" in used:
-            ensure_helm(Assets.from_environment(os.environ), Progress(sys.stderr))
+            HELM.ensure(Assets.from_environment(os.environ), Progress(sys.stderr))
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +62,7 @@ def helm_program(assets: Assets) -> Path:
     """
     Helm, built by now.
     """
-    return ensure_helm(assets, Progress(sys.stderr))
+    return HELM.ensure(assets, Progress(sys.stderr))
 
 
 @pytest.fixture(scope="session")

@@ -111,6 +111,40 @@ def test_base_name_and_tag_can_be_chosen(machine: Machine) -> None:
     ) == machine.calls[0]
 
 
+def test_buildah_lets_everything_be_of_one_moment(machine: Machine) -> None:
+    """
+    For a release files and compiled modules are of the sources' moment, and images are folders.
+    """
+    machine.engine("buildah")
+
+    machine.build("--moment", "7", "--oci", f"{machine.folder}/oci", "certs")
+    built, pushed = machine.calls
+
+    assert (
+        "buildah build --format docker --timestamp 7 --build-arg SOURCE_DATE_EPOCH=7 "
+        "--build-arg PROGRAM=certs --target certs "
+        f"--tag gpufence/certs:{VERSION} --file deploy/images/Dockerfile ."
+    ) == built
+    assert (
+        f"buildah push --quiet --format oci gpufence/certs:{VERSION} "
+        f"oci:{machine.folder}/oci/certs:{VERSION}"
+    ) == pushed
+
+
+@pytest.mark.parametrize("option", ["--moment", "--oci"])
+def test_other_engines_know_no_moment(machine: Machine, option: str) -> None:
+    """
+    What only buildah can is asked of no other.
+    """
+    machine.engine("docker")
+
+    done = machine.build(option, "7")
+
+    assert 2 == done.returncode
+    assert "--moment and --oci take buildah, and this is docker" in done.stderr
+    assert [] == machine.calls
+
+
 def test_the_machines_package_index_is_handed_on(machine: Machine) -> None:
     """
     The index by its variable, files as secrets, which stay out of the image.

@@ -1,116 +1,136 @@
 """
-`make release`: the wheel, the plugin as one file, its archive and manifest for krew, the chart, and
-checksums.
+`make release`: the wheel, the plugin as one file with and without a Python of its own, its archives
+and manifest for krew, the chart, images, checksums, provenance and signatures.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
-import subprocess
 import sys
-import tempfile
-import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from deploy.release.archive import ReleaseError, application, zipped
-from deploy.release.chart import packed
-from deploy.release.krew import NAME, manifest
+from deploy.release.archive import ReleaseError
+from deploy.release.files import PLACEHOLDER, SUMS, Order, release
+from deploy.release.provenance import BUILDER
+from deploy.release.signing import PASSWORD_VARIABLE, read_signer
+from deploy.release.sources import ROOT, read_source
 
-ROOT = Path(__file__).resolve().parents[2]
-_WEBSITE = "https://gpufence.example/releases"
-_NOT_YET = "images (make images), a file with its own Python, provenance, signatures"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deploy.release.sources import Source
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """
     Write the files of a release into a folder, and say what is not among them.
     """
-    parser = argparse.ArgumentParser(prog="python -m deploy.release", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=ROOT / "dist", metavar="FOLDER")
-    parser.add_argument(
-        "--website", default=_WEBSITE, metavar="URL", help="below which the files will lie"
-    )
-    call = parser.parse_args()
+    call = parser().parse_args(argv)
     try:
-        moment = source_moment()
-        files = release(moment, call.website.rstrip("/"))
+        source = read_source(call.source)
+        order = ordered(call, source)
+        files = release(source, order)
     except ReleaseError as error:
         sys.stderr.write(f"make release: {error}\n")
         return 1
     call.folder.mkdir(parents=True, exist_ok=True)
+    for signature in call.folder.glob("*.sig*"):
+        signature.unlink()  # of an earlier release, perhaps
     for name, content in files.items():
         (call.folder / name).write_bytes(content)
         (call.folder / name).chmod(0o755 if name.endswith(".pyz") else 0o644)
-    sys.stdout.write(files["SHA256SUMS"].decode())
-    sys.stdout.write(f"==> in {call.folder}; not yet: {_NOT_YET}\n")
-    if changes := _git("status", "--porcelain"):
-        count = len(changes.splitlines())
-        sys.stderr.write(f"make release: {count} files are not committed; do not publish this\n")
+    sys.stdout.write(files[SUMS].decode())
+    sys.stdout.write(f"==> in {call.folder}\n")
+    for notice in notices(source, order):
+        sys.stderr.write(f"make release: {notice}\n")
     return 0
 
 
-def source_moment() -> int:
-    """
-    Return SOURCE_DATE_EPOCH, or else when the sources were committed.
+def parser() -> argparse.ArgumentParser:
+    command = argparse.ArgumentParser(prog="python -m deploy.release", description=__doc__)
+    command.add_argument("--folder", type=Path, default=ROOT / "dist", metavar="FOLDER")
+    command.add_argument(
+        "--website",
+        default=PLACEHOLDER,
+        metavar="URL",
+        help="below which the files will lie; krew's manifest names it",
+    )
+    command.add_argument(
+        "--key",
+        type=Path,
+        metavar="FILE",
+        help="sign with this key: cosign's, or a PEM with a private key on P-256; its passphrase"
+        f" is in {PASSWORD_VARIABLE}",
+    )
+    command.add_argument(
+        "--freezer",
+        type=Path,
+        metavar="PYTHON",
+        help="make the plugin with a Python of its own, too, by this Python, which has PyInstaller",
+    )
+    command.add_argument(
+        "--images",
+        default="",
+        metavar="BASE",
+        help="build the images on this one, too, with buildah",
+    )
+    command.add_argument(
+        "--source",
+        default="",
+        metavar="URI",
+        help="where the sources can be had (where they were cloned from)",
+    )
+    command.add_argument(
+        "--builder",
+        default=BUILDER,
+        metavar="URI",
+        help=f"who builds, in the provenance ({BUILDER})",
+    )
+    return command
 
-    Raises ReleaseError where neither is known.
+
+def notices(source: Source, order: Order) -> list[str]:
     """
-    text = os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct")
-    if not text.isdecimal():
-        raise ReleaseError(
-            f"SOURCE_DATE_EPOCH {text!r} is no number of seconds and git knows no commit; "
-            "remedy: SOURCE_DATE_EPOCH=seconds make release"
+    Return what speaks against publishing these files as they are.
+    """
+    found = []
+    if source.uncommitted:
+        found.append(f"{source.uncommitted} files are not committed; do not publish this")
+    if order.website == PLACEHOLDER:
+        found.append(
+            f"gpufence.yaml leads krew to a placeholder, {PLACEHOLDER}, where nothing is; "
+            "remedy: make release URL=https://where/they/will/lie"
         )
-    return int(text)
+    if order.signer is None:
+        found.append("nothing is signed; remedy: make release KEY=cosign.key")
+    if order.freezer is None:
+        found.append("no plugin with a Python of its own is among them (STANDALONE=0)")
+    if not order.base:
+        found.append("no images are among them; they are with IMAGES=1, which takes buildah")
+    return found
 
 
-def release(moment: int, website: str) -> dict[str, bytes]:
+def ordered(call: argparse.Namespace, source: Source) -> Order:
     """
-    Return the files of a release by their names.
+    Return what a call asks for.
 
-    Raises ReleaseError where the environment is not that of the lock.
+    Raises ReleaseError where a signature would be about sources that nobody can have.
     """
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "version"
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = _wheel(Path(folder), moment)
-        lock = (ROOT / "requirements" / "plugin.txt").read_text(encoding="utf-8")
-        plugin = application(wheel, lock, moment)
-        files = {wheel.name: wheel.read_bytes(), f"kubectl-{NAME}-{version}.pyz": plugin}
-    licence = (ROOT / "LICENSE").read_bytes()
-    inside = {f"kubectl-{NAME}": plugin, "LICENSE": licence}
-    archive = f"kubectl-{NAME}-{version}.zip"
-    files[archive] = zipped(inside, moment, executable=f"kubectl-{NAME}")
-    files[f"{NAME}.yaml"] = manifest(version, archive, files[archive], website).encode()
-    files[f"{NAME}-{version}.tgz"] = packed(ROOT / "deploy" / "chart", licence, moment)
-    files["SHA256SUMS"] = checksums(files)
-    return files
-
-
-def checksums(files: dict[str, bytes]) -> bytes:
-    """
-    Return what `sha256sum --check` reads.
-    """
-    lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
-    return "".join(lines).encode()
-
-
-def _wheel(folder: Path, moment: int) -> Path:
-    command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--quiet"]
-    command += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    # The build backend looks for its own program beside the interpreter through PATH.
-    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-    environment = os.environ | {"SOURCE_DATE_EPOCH": str(moment), "PATH": path}
-    subprocess.run(command, env=environment, check=True)
-    return next(folder.glob("*.whl"))
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    if call.key is not None and source.uncommitted:
+        raise ReleaseError(
+            f"KEY {str(call.key)!r} would sign {source.uncommitted} files that no commit has; "
+            "remedy: git commit, or git stash --include-untracked"
+        )
+    password = os.environ.get(PASSWORD_VARIABLE, "")
+    return Order(
+        website=call.website.rstrip("/"),
+        builder=call.builder,
+        signer=read_signer(call.key, password) if call.key is not None else None,
+        freezer=call.freezer.absolute() if call.freezer is not None else None,
+        base=call.images,
+    )
 
 
 if __name__ == "__main__":

@@ -84,10 +84,11 @@ def zipped(
 def _of_wheel(wheel: Path) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
-            licence = name.endswith(".dist-info/licenses/LICENSE")
-            if licence:
+            if name.endswith(".dist-info/licenses/LICENSE"):
                 yield "licenses/gpufence/LICENSE", archive.read(name)
-            elif PurePosixPath(name).parts[0] in OURS and not name.endswith("/"):
+            elif name.endswith(".dist-info/METADATA") or (  # has the version
+                PurePosixPath(name).parts[0] in OURS and not name.endswith("/")
+            ):
                 yield name, archive.read(name)
 
 

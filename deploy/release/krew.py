@@ -1,13 +1,18 @@
 """
-The plugin's manifest for krew: what it is, where its archive lies and by which digest it is known.
+The plugin's manifest for krew: what it is, where its archives lie and by which digests they are
+known.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NAME = "gpufence"
 _DESCRIPTION = """\
@@ -20,24 +25,39 @@ holds GPUs in vain, how much memory each model needs, why a pod has the
 values it has, and whether everything is installed well.
 """
 _CAVEATS = """\
-It is a Python program without compiled parts: python3 on the PATH has to be
-3.11 or newer. `kubectl gpufence doctor` says what of gpufence is missing in
+Where no file for your platform has its own Python, python3 on the PATH has to
+be 3.11 or newer. `kubectl gpufence doctor` says what of gpufence is missing in
 the cluster.
 """
 
 
-def manifest(version: str, archive: str, content: bytes, website: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """
+    What krew fetches on one platform; without an architecture, on all of a system.
+    """
+
+    name: str
+    content: bytes
+    system: str
+    architecture: str = ""
+
+    def platform(self, website: str) -> dict[str, Any]:
+        machine = {"arch": self.architecture} if self.architecture else {}
+        return {
+            "selector": {"matchLabels": {"os": self.system, **machine}},
+            "uri": f"{website}/{self.name}",
+            "sha256": hashlib.sha256(self.content).hexdigest(),
+            "bin": f"kubectl-{NAME}",
+        }
+
+
+def manifest(version: str, archives: Sequence[Archive], website: str) -> str:
     """
     Return the manifest of one release, whose files lie below `website`.
+
+    krew takes the first archive that fits.
     """
-    platform = {
-        "selector": {
-            "matchExpressions": [{"key": "os", "operator": "In", "values": ["darwin", "linux"]}]
-        },
-        "uri": f"{website}/{archive}",
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "bin": f"kubectl-{NAME}",
-    }
     document = {
         "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
         "kind": "Plugin",
@@ -48,7 +68,7 @@ def manifest(version: str, archive: str, content: bytes, website: str) -> str:
             "shortDescription": "Fences for the memory of shared GPUs: who holds how much",
             "description": _DESCRIPTION,
             "caveats": _CAVEATS,
-            "platforms": [platform],
+            "platforms": [archive.platform(website) for archive in archives],
         },
     }
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False)

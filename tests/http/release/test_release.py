@@ -12,15 +12,22 @@ import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from deploy.release import archive
-from deploy.release.__main__ import release, source_moment
+from deploy.release.__main__ import notices, ordered, parser
 from deploy.release.archive import DEPENDENCIES, INSIDE, ReleaseError, application
+from deploy.release.files import PLACEHOLDER, Order, project_version, release
+from deploy.release.krew import Archive
+from deploy.release.krew import manifest as manifest_of
+from deploy.release.signing import Signer
+from deploy.release.sources import Source, read_source, source_moment
 from tests.http.plugin.desk import Desk
 from tests.http.release.krew_rules import install, objections
 from tests.support.api_server import ApiServer, reply
@@ -28,6 +35,7 @@ from tests.support.sources import ROOT
 
 MOMENT = 1_780_000_000
 WEBSITE = "https://files.example/gpufence"
+SIGNER = Signer(ec.derive_private_key(7, ec.SECP256R1()))
 # Neither variables, nor the folder, nor installed packages: what any machine's Python has.
 BARE = (sys.executable, "-I", "-S")
 ASKED = """
@@ -43,7 +51,8 @@ print(answer.status, answer.data)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("release")
-    for name, content in release(MOMENT, WEBSITE).items():
+    source = replace(read_source(), moment=MOMENT)
+    for name, content in release(source, Order(website=WEBSITE, signer=SIGNER)).items():
         (written / name).write_bytes(content)
     return written
 
@@ -78,6 +87,10 @@ def _digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
+def _labels(platform: Any) -> Any:
+    return platform["selector"]["matchLabels"]
+
+
 def test_two_builds_have_equal_digests(folder: Path, tmp_path: Path) -> None:
     """
     Time zone, hash seed and folder leave no trace in any file.
@@ -88,10 +101,52 @@ def test_two_builds_have_equal_digests(folder: Path, tmp_path: Path) -> None:
         TZ="Pacific/Auckland",
         PYTHONHASHSEED="7",
     )
+    signed = {name for name in _digests(folder) if ".sig" in name or ".intoto" in name}
+    built = _digests(folder).items() - {(name, _digests(folder)[name]) for name in signed}
 
     assert 0 == again.returncode, again.stderr
-    assert _digests(folder) == _digests(tmp_path)
-    assert "not yet: images" in again.stdout
+    assert dict(built) == {**_digests(tmp_path), "gpufence.pub": _digests(folder)["gpufence.pub"]}
+    assert "nothing is signed; remedy" in again.stderr
+
+
+def test_every_file_is_in_checksums_and_provenance(folder: Path) -> None:
+    """
+    What is not signed itself has its digest in a file that is, and the provenance has it, too.
+    """
+    version = project_version()
+    signed = {"SHA256SUMS", "SHA256SUMS.sig", "SHA256SUMS.sigstore.json", "gpufence.pub"}
+    stem = f"gpufence-{version}.provenance"
+    signed |= {f"{stem}.intoto.json", f"{stem}.sigstore.json"}
+    summed = {line.split()[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
+    said = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+
+    assert set(_digests(folder)) == summed | signed
+    assert summed - {f"{stem}.json"} == {each["name"] for each in said["subject"]}
+
+
+def test_what_speaks_against_publishing_is_said() -> None:
+    """
+    A placeholder for an address, changed sources and missing parts are named with their remedies.
+    """
+    incomplete = " ".join(notices(Source(7, uncommitted=2), Order()))
+    whole = Order(website=WEBSITE, signer=SIGNER, freezer=Path("python"), base="image")
+
+    assert "2 files are not committed" in incomplete
+    assert f"a placeholder, {PLACEHOLDER}, where nothing is" in incomplete
+    assert {"KEY=cosign.key", "STANDALONE=0", "IMAGES=1"} == {
+        word for word in ("KEY=cosign.key", "STANDALONE=0", "IMAGES=1") if word in incomplete
+    }
+    assert [] == notices(Source(7), whole)
+
+
+def test_sources_that_no_commit_has_are_not_signed(tmp_path: Path) -> None:
+    """
+    A provenance that names a commit is signed for that commit alone.
+    """
+    call = parser().parse_args(["--key", str(tmp_path / "key")])
+
+    with pytest.raises(ReleaseError, match="would sign 2 files that no commit has; remedy: git"):
+        ordered(call, Source(7, uncommitted=2))
 
 
 def test_a_changed_byte_fails_verification(folder: Path, tmp_path: Path) -> None:
@@ -119,6 +174,13 @@ def test_the_plugin_runs_on_a_bare_python(plugin: Path, desk: Desk) -> None:
     said = _run(*BARE, plugin, "top", "-o", "json", **desk.environ)
 
     assert (0, desk.run("top", "-o", "json").json) == (said.returncode, json.loads(said.stdout))
+
+
+def test_the_plugin_knows_its_version(plugin: Path) -> None:
+    """
+    The version is that of the wheel that the file was made of.
+    """
+    assert f"gpufence {project_version()}\n" == _run(*BARE, plugin, "--version").stdout
 
 
 def test_the_plugin_is_also_gpushares(plugin: Path, tmp_path: Path) -> None:
@@ -161,7 +223,7 @@ def test_the_plugin_has_no_compiled_part(plugin: Path) -> None:
     licensed = {name.split("/")[1] for name in names if name.startswith("licenses/")}
     kinds = {Path(name).suffix for name in names if not name.startswith("licenses/")}
 
-    assert {".py", ".html", ".pem"} == kinds
+    assert {".py", ".html", ".pem", ""} == kinds  # METADATA has no ending
     assert {"gpufence", *DEPENDENCIES} == licensed
 
 
@@ -233,11 +295,25 @@ def test_krew_takes_the_manifest(manifest: Any, folder: Path) -> None:
     """
     None of krew's rules is broken, and the digest is the archive's.
     """
-    (platform,) = manifest["spec"]["platforms"]
-    name = platform["uri"].removeprefix(f"{WEBSITE}/")
+    digests = _digests(folder)
 
     assert [] == objections("gpufence.yaml", manifest)
-    assert _digests(folder)[name] == platform["sha256"]
+    assert ["darwin", "linux"] == [_labels(each)["os"] for each in manifest["spec"]["platforms"]]
+    for platform in manifest["spec"]["platforms"]:
+        assert digests[platform["uri"].removeprefix(f"{WEBSITE}/")] == platform["sha256"]
+
+
+def test_krew_meets_the_file_with_its_own_python_first() -> None:
+    """
+    Of archives that fit krew takes the first, and the one for a processor is before the others.
+    """
+    archives = [Archive("own.zip", b"o", "linux", "amd64"), Archive("any.zip", b"a", "linux")]
+    document = yaml.safe_load(manifest_of("0.1.0", archives, WEBSITE))
+    platforms = document["spec"]["platforms"]
+
+    assert [] == objections("gpufence.yaml", document)
+    assert [{"os": "linux", "arch": "amd64"}, {"os": "linux"}] == [_labels(e) for e in platforms]
+    assert [f"{WEBSITE}/own.zip", f"{WEBSITE}/any.zip"] == [each["uri"] for each in platforms]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +348,7 @@ def test_krews_archive_installs(manifest: Any, folder: Path, tmp_path: Path) -> 
     """
     Unpacked and linked as krew does it, the plugin runs by its name.
     """
-    (platform,) = manifest["spec"]["platforms"]
+    platform = manifest["spec"]["platforms"][-1]
     link = install(folder / platform["uri"].rpartition("/")[2], platform, "gpufence", tmp_path)
     said = _run(link, "--help", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 

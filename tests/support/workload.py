@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Program:

@@ -15,11 +15,14 @@ from gpufence.need import NodeNeed, need_configmap, write_need
 from gpufence.need.profile import KIND
 from kube import (
     ChangeType,
+    ClientSettings,
+    ForbiddenError,
     JsonObject,
     NotFoundError,
     PatchType,
     Reflector,
     Source,
+    connect,
     core,
     group,
 )
@@ -66,6 +69,25 @@ class ControllerSite(PlaneSite):
                 self.admin.delete(core("nodes", item["metadata"]["name"]))
         self._apply_all(manifests(COMPONENT))
         self.allow("release")
+        self._wait_for_policy()
+
+    def _wait_for_policy(self) -> None:
+        """
+        An API server holds nobody to a policy until a moment after it was made.
+        """
+        self.deploy(self.system, "refused", 0)
+        settings = ClientSettings(kubeconfig=str(self.kubeconfig_of(names.CONTROLLER)))
+        with connect(settings) as client:
+
+            def refused() -> bool:
+                try:
+                    client.patch(DEPLOYMENTS.path(self.system, "refused"), {}, PatchType.MERGE)
+                except ForbiddenError as error:
+                    return "may change nothing in namespace" in str(error)
+                return False
+
+            wait_until(refused, "the policy is not in force")
+        self.admin.delete(DEPLOYMENTS.path(self.system, "refused"))
 
     def install_profiles(self) -> None:
         """

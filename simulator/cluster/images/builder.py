@@ -85,19 +85,26 @@ class Buildah:
             words = "\n".join(done.stdout.splitlines()[-_SHOWN_LINES:])
             raise ImageError(f"{' '.join(command)} ended with {done.returncode}:\n{words}")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """
+        With what buildah finds this store.
+        """
+        return {
+            **self._environment,
+            "PATH": needs.search_path(),
+            "BUILDAH_ISOLATION": "chroot",
+            "STORAGE_DRIVER": self._driver,
+            "CONTAINERS_STORAGE_CONF": str(self._folder / "storage.conf"),
+            "CONTAINERS_CONF": str(self._folder / "containers.conf"),
+        }
+
     def _start(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         # Mounts of a build that is killed end with their namespace.
         return subprocess.run(
             ["unshare", "--mount", "--fork", "--kill-child", *command],
             cwd=cwd,
-            env={
-                **self._environment,
-                "PATH": needs.search_path(),
-                "BUILDAH_ISOLATION": "chroot",
-                "STORAGE_DRIVER": self._driver,
-                "CONTAINERS_STORAGE_CONF": str(self._folder / "storage.conf"),
-                "CONTAINERS_CONF": str(self._folder / "containers.conf"),
-            },
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -85,6 +85,7 @@ def install(archive: Path, platform: Any, name: str, root: Path) -> Path:
     with zipfile.ZipFile(archive) as content:
         for entry in content.infolist():
             target = store / entry.filename
+            target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content.read(entry))
             target.chmod(entry.external_attr >> 16 & 0o777)
 

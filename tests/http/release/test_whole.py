@@ -35,7 +35,7 @@ from tests.support.api_server import ApiServer
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]
 
-C_LIBRARY = re.compile(r"(ld-linux.*|lib(c|dl|m|pthread|rt|util))\.so")
+SYSTEM = re.compile(r"(ld-linux.*|lib(c|dl|m|pthread|rt|util|z))\.so")
 STEM = f"gpufence-{project_version()}.provenance"
 SUMS = ("--bundle=SHA256SUMS.sigstore.json", "SHA256SUMS")
 SUMS_OF_OLD = ("--signature=SHA256SUMS.sig", "SHA256SUMS")
@@ -103,13 +103,14 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield Desk(server, tmp_path)
 
 
-def _c_library() -> list[Path]:
+def _system_libraries(program: Path) -> set[Path]:
     """
-    Return the files of the C library that this Python has loaded.
+    Return the files of C library and zlib that a program and this Python load.
     """
-    linked = subprocess.run(["ldd", sys.executable], stdout=subprocess.PIPE, text=True, check=True)
-    paths = [Path(word) for word in linked.stdout.split() if word.startswith("/")]
-    return [path for path in paths if C_LIBRARY.match(path.name)]
+    command = ["ldd", str(program), sys.executable]
+    linked = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    paths = {Path(word) for word in linked.split() if word.startswith("/")}
+    return {path for path in paths if SYSTEM.match(path.name)}
 
 
 def _subjects(dist: Path) -> list[str]:
@@ -274,13 +275,13 @@ def test_the_plugin_with_its_python_answers_alike(program: Path, desk: Desk) -> 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root: it changes its root folder")
-def test_the_plugin_needs_a_c_library_and_nothing_else(program: Path, tmp_path: Path) -> None:
+def test_the_plugin_needs_c_library_and_zlib_alone(program: Path, tmp_path: Path) -> None:
     """
-    Where the C library's own files are all there is, it tells its version.
+    Where the files of C library and zlib are all there is, it tells its version.
     """
     root = tmp_path / "root"
     (root / "tmp").mkdir(parents=True)
-    for library in _c_library():
+    for library in _system_libraries(program):
         target = root / library.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, target)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from deploy.release.archive import ReleaseError
 from deploy.release.files import PLACEHOLDER, SUMS, Order, release
+from deploy.release.krew import NAME
 from deploy.release.provenance import BUILDER
 from deploy.release.signing import PASSWORD_VARIABLE, read_signer
 from deploy.release.sources import ROOT, read_source
@@ -36,8 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"make release: {error}\n")
         return 1
     call.folder.mkdir(parents=True, exist_ok=True)
-    for signature in call.folder.glob("*.sig*"):
-        signature.unlink()  # of an earlier release, perhaps
+    for pattern in (f"{SUMS}.sig*", f"{NAME}-*.provenance.*"):
+        for signature in call.folder.glob(pattern):
+            signature.unlink()  # of an earlier release, which may have been signed
     for name, content in files.items():
         (call.folder / name).write_bytes(content)
         (call.folder / name).chmod(0o755 if name.endswith(".pyz") else 0o644)

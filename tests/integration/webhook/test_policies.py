@@ -42,6 +42,7 @@ FREE = (
     "notgpufence.io/memory",
 )
 PATCHES = 4
+ROUNDS = 6
 REFUSALS = (ForbiddenError, InvalidRequestError)
 
 
@@ -263,45 +264,32 @@ def test_a_label_of_a_fat_pod_costs_what_it_costs_without_the_policy(policies: W
     A label PATCH of a pod with 20,000 annotations takes the API server at most 1.3 times the CPU
     that it takes where no policy of ours is bound; a frozen key of it is denied all the same.
     """
-    binding = group(ADMISSION, "validatingadmissionpolicybindings", "gpufence-frozen-annotations")
-    saved = policies.admin.get(binding)
-    with policies.namespace("cap") as name:
-        item = objects.pod("fat")
-        item["metadata"]["annotations"] = {f"k{number}": "" for number in range(20_000)}
-        policies.create(name, item)
-        policies.create(name, objects.pod("thin"))
-        denied = not _changes(policies.admin, name, "fat", names.PLAN)
-        bound = _label_seconds(policies, name, "fat")
-        policies.admin.delete(binding)
-        wait_until(lambda: _changes(policies.admin, name, "thin", names.PLAN))
-        unbound = _label_seconds(policies, name, "fat")
-        policies.admin.post(
-            group(ADMISSION, "validatingadmissionpolicybindings"),
-            {**saved, "metadata": {"name": "gpufence-frozen-annotations"}},
-        )
-        wait_until(lambda: not _changes(policies.admin, name, "thin", names.PLAN))
+    item = objects.pod("fat")
+    item["metadata"]["annotations"] = {f"k{number}": "" for number in range(20_000)}
+    with policies.namespace("cap") as bound, policies.namespace(None) as free:
+        for name in (bound, free):
+            policies.create(name, item)
+        # Each in its turn, so that what else the API server does now and then meets both.
+        seconds: dict[str, list[float]] = {bound: [], free: []}
+        for label in range(ROUNDS):
+            for name, rounds in seconds.items():
+                rounds.append(_label_seconds(policies, name, f"{label}"))
+        denied = not _changes(policies.admin, bound, "fat", names.PLAN)
 
     assert denied
-    assert bound <= 1.3 * unbound, (bound, unbound)
+    assert min(seconds[bound]) <= 1.3 * min(seconds[free]), seconds
 
 
-def _label_seconds(site: WebhookSite, namespace: str, pod: str) -> float:
+def _label_seconds(site: WebhookSite, namespace: str, label: str) -> float:
     """
-    Return the CPU that a PATCH of a label takes the API server, best of several rounds.
+    Return the CPU that some PATCHes of the fat pod's label take the API server.
     """
-    rounds = []
-    for number in range(3):
-        before = _cpu_seconds(site)
-        for value in range(PATCHES):
-            body = {"metadata": {"labels": {"team": f"{number}-{value}"}}}
-            site.admin.patch(
-                core("namespaces", namespace, "pods", pod),
-                body,
-                PatchType.MERGE,
-                {"dryRun": "All"},
-            )
-        rounds.append(_cpu_seconds(site) - before)
-    return min(rounds)
+    path = core("namespaces", namespace, "pods", "fat")
+    before = _cpu_seconds(site)
+    for number in range(PATCHES):
+        body = {"metadata": {"labels": {"team": f"{label}-{number}"}}}
+        site.admin.patch(path, body, PatchType.MERGE, {"dryRun": "All"})
+    return _cpu_seconds(site) - before
 
 
 def _cpu_seconds(site: WebhookSite) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from simulator.controlplane import ControlPlane
 from tests.support.manifests import all_of
+from tests.support.observing import eventually
 
 Objects = dict[tuple[str, str], dict[str, Any]]
 TRANSIENT = re.compile(r"^(event|lease|controllerrevision|endpoints|endpointslice)")
@@ -28,11 +29,21 @@ def listed(items: Iterable[dict[str, Any]]) -> str:
 def inventory(plane: ControlPlane) -> set[str]:
     """
     Name every object of the cluster but those that come and go by themselves.
+
+    A kind may go between the question which there are and the one for what there is of it.
     """
-    kinds = plane.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
-    found = plane.kubectl(
-        *("get", ",".join(kinds), "--all-namespaces", "--ignore-not-found"),
-        *("-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name", "--no-headers"),
-    ).stdout
-    lines = {" ".join(line.split()) for line in found.lower().splitlines()}
+    answer = ["", ""]
+
+    def all_is_listed() -> bool:
+        kinds = plane.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+        done = plane.kubectl(
+            *("get", ",".join(kinds), "--all-namespaces", "--ignore-not-found"),
+            *("-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name", "--no-headers"),
+            check=False,
+        )
+        answer[:] = done.stdout, done.stderr
+        return done.returncode == 0
+
+    assert eventually(all_is_listed), answer
+    lines = {" ".join(line.split()) for line in answer[0].lower().splitlines()}
     return {line for line in lines if line and not TRANSIENT.match(line)}

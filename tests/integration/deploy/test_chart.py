@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from simulator.controlplane import Assets
 from tests.integration.deploy.rendering import Objects
 from tests.support.helm import Helm
+from tests.support.kubernetes import IMPERSONATION
 from tests.support.manifests import all_of, components, own_overlay
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,6 +22,7 @@ HOOK = "helm.sh/hook"
 FIRST_JOB = "gpufence-certs-install-1"
 # Lists of which Kubernetes knows the items by their names, so that their order says nothing.
 BY_NAME = {"env", "volumes", "volumeMounts"}
+OWN_ACCOUNT = ("kubernetes-1.30",)
 PAIRS = [
     ("gke", "last-resort-kill"),
     ("gke", "simulated"),
@@ -64,9 +66,9 @@ def plain(value: Any, key: str = "") -> Any:
     return value
 
 
-def by_helm(helm: Helm, chosen: tuple[str, ...], *more: str) -> Objects:
+def by_helm(helm: Helm, chosen: tuple[str, ...], *more: str, kubernetes: str = "1.37.0") -> Objects:
     values = [f"--set={value_of(name)}={str(name in chosen).lower()}" for name in components()]
-    items = known(all_of(helm.template(*values, *more)))
+    items = known(all_of(helm.template(*values, *more, kubernetes=kubernetes)))
     items = {
         key: item
         for key, item in items.items()
@@ -96,6 +98,48 @@ def test_helm_renders_what_kustomize_does(
     expected = by_kustomize(kubectl, tmp_path, chosen)
 
     assert expected == by_helm(helm, chosen)
+
+
+@pytest.mark.parametrize(
+    ("version", "chosen"),
+    [
+        *((f"1.{minor}.0", OWN_ACCOUNT) for minor in range(30, IMPERSONATION)),
+        ("1.35.9-gke.1234000", OWN_ACCOUNT),
+        ("1.35.4-eks-0abc123", OWN_ACCOUNT),
+        ("1.36.0-rc.1", ()),
+        ("1.36.2+k3s1", ()),
+        ("1.37.1", ()),
+    ],
+)
+def test_rights_are_those_of_the_clusters_version(
+    helm: Helm, kubectl: Path, tmp_path: Path, version: str, chosen: tuple[str, ...]
+) -> None:
+    """
+    Who says nothing gets component `kubernetes-1.30` where agents cannot act as their nodes.
+    """
+    expected = by_kustomize(kubectl, tmp_path, chosen)
+
+    assert expected == by_helm(helm, (), "--set=kubernetes130=null", kubernetes=version)
+
+
+@pytest.mark.parametrize(("version", "chosen"), [("1.30.0", ()), ("1.37.0", OWN_ACCOUNT)])
+def test_a_value_that_is_said_beats_the_version(
+    helm: Helm, kubectl: Path, tmp_path: Path, version: str, chosen: tuple[str, ...]
+) -> None:
+    """
+    Whoever knows his cluster better than its version's number has the last word.
+    """
+    expected = by_kustomize(kubectl, tmp_path, chosen)
+
+    assert expected == by_helm(helm, chosen, kubernetes=version)
+
+
+def test_an_older_cluster_is_refused_by_its_version(helm: Helm) -> None:
+    """
+    Before 1.30 policies and match conditions do not do what we ask of them.
+    """
+    with pytest.raises(AssertionError, match=r">=1\.30\.0"):
+        helm.template(kubernetes="1.29.14")
 
 
 def test_any_components_make_the_same_together(

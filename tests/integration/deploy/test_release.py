@@ -2,22 +2,26 @@
 A release's life on an API server: installed, tested, upgraded, rolled back and removed by Helm.
 """
 
+import json
 import re
 import shutil
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpufence import names
 from kube import ClientSettings, NotFoundError, PatchType, connect, core
 from simulator.controlplane import ControlPlane
-from tests.integration.deploy.rendering import inventory
+from tests.integration.deploy.rendering import inventory, rendered
 from tests.integration.deploy.test_chart import value_of
 from tests.support.helm import CHART, Helm
-from tests.support.manifests import components
+from tests.support.kubernetes import IMPERSONATION, running_minor
+from tests.support.manifests import BASE, DEPLOY, components
+from tests.support.observing import eventually
 from tests.support.site import run
 from tests.support.threads import Beside
 
@@ -67,6 +71,7 @@ class Life:
     tested: subprocess.CompletedProcess[str]
     examined: subprocess.CompletedProcess[str]
     installed: set[str]
+    rights: list[dict[str, Any]]
     upgraded: str
     kept: str
     stopped: subprocess.CompletedProcess[str]
@@ -103,6 +108,33 @@ def image(plane: ControlPlane) -> str:
     return plane.kubectl("get", "deployment", "gpufence-webhook", *WHERE, "-o", path).stdout
 
 
+def lasting(lines: set[str]) -> set[str]:
+    return {line for line in lines if not REVISIONS.search(line)}
+
+
+def settled(plane: ControlPlane, wanted: set[str]) -> set[str]:
+    """
+    Name what the cluster has, once that is what is wanted, or nobody would wait any longer.
+    """
+    found: set[str] = set()
+
+    def is_there() -> bool:
+        found.clear()
+        found.update(inventory(plane))
+        return lasting(found) == lasting(wanted)
+
+    eventually(is_there)
+    return found
+
+
+def agents_rights(plane: ControlPlane) -> list[dict[str, Any]]:
+    path = "jsonpath={.rules}"
+    rules: list[dict[str, Any]] = json.loads(
+        plane.kubectl("get", "clusterrole", "gpufence-agent", "-o", path).stdout
+    )
+    return rules
+
+
 @pytest.fixture(scope="module")
 def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
     """
@@ -115,6 +147,7 @@ def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
         tested = helm("test", "gpufence", "--timeout=60s", check=False)
     assert kubelet.done is not None
     installed = inventory(plane)
+    rights = agents_rights(plane)
     # As gpufence-certs does.
     patch = '{"data":{"tls.crt":"eA=="}}'
     plane.kubectl("patch", "secret", names.TLS_SECRET, *WHERE, "-p", patch)
@@ -130,11 +163,11 @@ def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
     helm(*upgrade, "--force-conflicts")
     back = f"{still} {switch(plane)}"
     helm("rollback", "gpufence", "1")
-    rolled_back = inventory(plane)
+    rolled_back = settled(plane, installed)
     helm("uninstall", "gpufence", "--wait", "--timeout=60s")
     return Life(
-        *(before, notes, tested, kubelet.done, installed, upgraded, kept, stopped, back),
-        *(rolled_back, inventory(plane)),
+        *(before, notes, tested, kubelet.done, installed, rights, upgraded, kept, stopped),
+        *(back, rolled_back, inventory(plane)),
     )
 
 
@@ -170,6 +203,21 @@ def test_a_test_leaves_nothing(life: Life) -> None:
     assert [] == [line for line in life.installed if "doctor" in line]
 
 
+def test_agents_get_the_rights_that_their_kubernetes_can_limit(
+    life: Life, plane: ControlPlane
+) -> None:
+    """
+    Helm asks the cluster for its version, and installs what kustomize has for that one.
+    """
+    older = running_minor() < IMPERSONATION
+    folder = DEPLOY / "overlays" / "kubernetes-1.30" if older else BASE
+    expected = rendered(plane, folder)["ClusterRole", "gpufence-agent"]["rules"]
+    policies = {line for line in life.installed if "policy <none> gpufence-agent-nodes" in line}
+
+    assert expected == life.rights
+    assert older == bool(policies)
+
+
 def test_an_upgrade_brings_the_version_and_the_values(life: Life) -> None:
     """
     The next version's images run, and evictions begin where they were held back.
@@ -197,9 +245,7 @@ def test_a_rollback_brings_back_what_was(life: Life) -> None:
     """
     All that the later version brought is gone; the Job is that of the first revision.
     """
-    assert {line for line in life.installed if not REVISIONS.search(line)} == {
-        line for line in life.rolled_back if not REVISIONS.search(line)
-    }
+    assert lasting(life.installed) == lasting(life.rolled_back)
 
 
 def test_nothing_is_left(life: Life) -> None:

@@ -19,6 +19,12 @@ from tests.support.kubernetes import SINCE
 RESULTS: Final = Path(__file__).with_name("results.json")
 TOKEN: Final = "token: "
 PASSED, MISSING, SKIPPED, FAILED = "passed", "missing", "skipped", "failed"
+OUTCOMES: Final = {
+    PASSED: "passed",
+    MISSING: "cannot be, as expected",
+    SKIPPED: "about something younger",
+    FAILED: "failed",
+}
 _XFAIL: Final = "pytest.xfail"
 
 Row = dict[str, Any]
@@ -61,10 +67,7 @@ def row(cases: Iterable[Case], seconds: int, today: str) -> Row:
                 abilities[text] = case.outcome == PASSED and abilities.get(text, True)
             elif name.startswith(TOKEN):
                 token[name.removeprefix(TOKEN)] = text == "yes"
-    counts = {
-        outcome: sum(case.outcome == outcome for case in kept)
-        for outcome in (PASSED, MISSING, SKIPPED, FAILED)
-    }
+    counts = {outcome: sum(case.outcome == outcome for case in kept) for outcome in OUTCOMES}
     return {**counts, "seconds": seconds, "on": today, "abilities": abilities, "token": token}
 
 
@@ -85,14 +88,20 @@ def runs() -> str:
     """
     Return how many tests were run on each minor.
     """
-    heads = ["Kubernetes", "passed", "cannot be, as expected", "about something younger", "failed"]
     results = load()
-    outcomes = (PASSED, MISSING, SKIPPED, FAILED)
     rows = [
-        [minor, *(str(results[minor][key]) if minor in results else "not run" for key in outcomes)]
+        [minor, *(str(results[minor][key]) if minor in results else "not run" for key in OUTCOMES)]
         for minor in dict.fromkeys((*read_releases(), *results))
     ]
-    return _table(heads, rows)
+    return _table(["Kubernetes", *OUTCOMES.values()], rows)
+
+
+def summary(minor: str, played: Row) -> str:
+    """
+    Say in one line what came of one minor.
+    """
+    counts = ", ".join(f"{played[key]} {what}" for key, what in OUTCOMES.items())
+    return f"Kubernetes {minor}: {counts}; {played['seconds']} s"
 
 
 def abilities() -> str:

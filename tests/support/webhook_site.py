@@ -20,14 +20,14 @@ from tests.support import objects
 from tests.support.authority import Authority, write_secret
 from tests.support.manifests import found
 from tests.support.observing import wait_until
+from tests.support.policies import ADMISSION, KINDS
 from tests.support.site import RIGHTS, PlaneSite
 from tests.support.webhook import Webhook
 from webhook.metrics import NODES
 
 HOOK_SECONDS = 30  # the longest there is: on a busy machine the shipped 1 and 3 s can be too short
-ADMISSION = "admissionregistration.k8s.io/v1"
 FAIL_OPEN = "apiserver_admission_webhook_fail_open_count"
-APPLIED = RIGHTS | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+APPLIED = RIGHTS | KINDS.keys()
 CONFIGURATION = group(ADMISSION, "mutatingwebhookconfigurations", names.WEBHOOK_CONFIGURATION)
 
 
@@ -56,7 +56,7 @@ class WebhookSite(PlaneSite):
         Take away what would reach into other tests.
         """
         self.drop(CONFIGURATION)
-        for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+        for kind in KINDS.values():
             for name in ("gpufence-mode", "gpufence-frozen-annotations"):
                 self.admin.delete(group(ADMISSION, kind, name))
 

@@ -23,7 +23,8 @@ from kube import (
 from simulator.controlplane import User
 from tests.support import objects
 from tests.support.observing import wait_until
-from tests.support.webhook_site import ADMISSION, WebhookSite, annotations_of
+from tests.support.policies import ADMISSION, wait_until_enforced
+from tests.support.webhook_site import WebhookSite, annotations_of
 
 NODE = "policies-node"
 FROZEN = (
@@ -51,20 +52,7 @@ def policies(site: WebhookSite) -> WebhookSite:
     """
     Lend the site once the API server enforces both policies.
     """
-
-    def is_enforced() -> bool:
-        name = f"probe-{uuid4().hex[:8]}"
-        item = objects.namespace(name, "nonsense")
-        try:
-            site.admin.post(core("namespaces"), item, {"dryRun": "All"})
-        except REFUSALS:
-            return True
-        return False
-
-    wait_until(is_enforced)
-    with site.namespace("cap") as name:
-        site.create(name, objects.pod("probe"))
-        wait_until(lambda: not _changes(site.admin, name, "probe", names.PLAN))
+    wait_until_enforced(site)
     return site
 
 

@@ -37,6 +37,7 @@ from tests.support.manifests import objects as manifests
 from tests.support.objects import policy
 from tests.support.observing import wait_until
 from tests.support.owners import deployment
+from tests.support.policies import KINDS, wait_until_enforced
 from tests.support.site import RIGHTS, PlaneSite
 
 COMPONENT = COMPONENTS / "idle-release"
@@ -45,7 +46,6 @@ _QUIET_SECONDS = 0.5
 _OWNERS = ("deployments", "statefulsets", "daemonsets", "replicasets")
 PROFILE = ApiKind(names.PROFILE_GROUP, KIND, names.PROFILES)
 PROFILES = PROFILE.everywhere
-_POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 
 
 class ControllerSite(PlaneSite):
@@ -97,10 +97,11 @@ class ControllerSite(PlaneSite):
         wait_until(lambda: self.serves(PROFILES), "profiles are not served")
 
     def _apply_all(self, items: list[JsonObject]) -> None:
-        kinds = RIGHTS | _POLICIES | {"Lease", "CustomResourceDefinition"}
+        kinds = RIGHTS | KINDS.keys() | {"Lease", "CustomResourceDefinition"}
         chosen = [moved(item, self.system) for item in items if item["kind"] in kinds]
         text = json.dumps(chosen).replace(names.SYSTEM_NAMESPACE, self.system)
         self.apply(*json.loads(text))
+        wait_until_enforced(self)
 
     def remember(self, need: NodeNeed) -> None:
         """

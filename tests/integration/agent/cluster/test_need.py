@@ -22,17 +22,13 @@ from gpufence.need import (
 )
 from gpufence.need.codec import MOST_DAYS, MOST_OWNERS
 from gpufence.quantity import GIB
-from kube import Client, ForbiddenError, JsonObject, PatchType, core, group
+from kube import Client, ForbiddenError, JsonObject, PatchType, core
 from tests.integration.agent.cluster.site import ClusterSite, wait_for
 from tests.support.manifests import BASE
-from tests.support.observing import eventually
+from tests.support.policies import policy_path, wait_until_enforced
 
 NOW = "2026-11-19T05:06:07Z"
 MIB = 2**20
-KINDS = {
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-}
 LONG_NAME = "n" + "a" * 251 + "z"  # as long as a name may be
 
 
@@ -59,14 +55,10 @@ def guarded(site: ClusterSite) -> Iterator[ClusterSite]:
     text = (BASE / "agent" / "policies.yaml").read_text(encoding="utf-8")
     items = list(yaml.safe_load_all(text.replace(names.SYSTEM_NAMESPACE, site.system)))
     site.apply(*items)
-    forbidden = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}
-    with site.client() as client:
-        # The API server takes up a new policy within a second or so.
-        assert eventually(lambda: is_denied(lambda: client.post(maps(site), forbidden, DRY)))
+    wait_until_enforced(site)
     yield site
     for item in items:
-        path = group("admissionregistration.k8s.io/v1", KINDS[item["kind"]])
-        site.admin.delete(f"{path}/{item['metadata']['name']}")
+        site.admin.delete(policy_path(item))
 
 
 DRY = {"dryRun": "All"}

@@ -13,17 +13,12 @@ from agent.events.episodes import about_pod
 from agent.model.decision import Action, Answer
 from agent.model.state import Identity
 from gpufence import names
-from kube import Client, ForbiddenError, PatchType, core, group
+from kube import Client, ForbiddenError, PatchType, core
 from tests.integration.agent.cluster.site import ClusterSite, known, verdict, wait_for
 from tests.support.manifests import COMPONENTS, objects
-from tests.support.observing import eventually
+from tests.support.policies import policy_path, wait_until_enforced
 
 COMPONENT = COMPONENTS / "kubernetes-1.30"
-ADMISSION = "admissionregistration.k8s.io/v1"
-KINDS = {
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-}
 DRY = {"dryRun": "All"}
 SAID = {"metadata": {"annotations": {names.CARDS: "{}"}}}
 TAINT = {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}
@@ -42,9 +37,10 @@ def site(bare: ClusterSite) -> Iterator[ClusterSite]:
     The site with the component's rights and policies.
     """
     bare.install(plain=True)
+    wait_until_enforced(bare)
     yield bare
     for item in objects(COMPONENT):
-        bare.admin.delete(group(ADMISSION, KINDS[item["kind"]], item["metadata"]["name"]))
+        bare.admin.delete(policy_path(item))
 
 
 @pytest.mark.parametrize("impersonation", [Impersonation.AUTO, Impersonation.OFF])
@@ -89,10 +85,7 @@ def test_what_policies_forbid(site: ClusterSite, fenced: str, neighbour: str, wi
     site.add_pod(fenced, nodeName=neighbour)
 
     with site.client() as account:
-        # The API server takes up a new policy within a second or so.
-        assert eventually(
-            lambda: is_forbidden(lambda: FORBIDDEN[wish](account, site, neighbour, fenced))
-        )
+        assert is_forbidden(lambda: FORBIDDEN[wish](account, site, neighbour, fenced))
 
 
 def is_forbidden(ask: Callable[[], object]) -> bool:

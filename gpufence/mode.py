@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from gpufence.errors import InvalidError, Problem
-from gpufence.names import MODE, POLICY_CONFIGMAP, POLICY_MAX_MODE
+from gpufence.names import MODE, POLICY_CONFIGMAP, POLICY_DEFAULT_MAX_MODE, POLICY_MAX_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,15 +52,25 @@ def highest_mode(data: Mapping[str, str] | None) -> Mode:
     Return the highest mode the kill switch allows the agents.
 
     None stands for a ConfigMap that is absent or cannot be read: then nobody is evicted. So does a
-    value nobody can read; a ConfigMap without the key leaves the namespaces their way.
+    value nobody can read; a ConfigMap without the keys leaves the namespaces their way.
     """
     if data is None:
         return Mode.CAP
     try:
-        text = data.get(POLICY_MAX_MODE, str(Mode.EVICT))
-        return read_mode(text, f"configmap/{POLICY_CONFIGMAP} data[{POLICY_MAX_MODE}]")
+        key, text = switch_of(data)
+        return read_mode(text, f"configmap/{POLICY_CONFIGMAP} data[{key}]")
     except InvalidError:
         return Mode.CAP
+
+
+def switch_of(data: Mapping[str, str]) -> tuple[str, str]:
+    """
+    Return the key of the kill switch that counts, and what it says.
+
+    No manifest has the key that people write, so that no upgrade takes back their word.
+    """
+    key = POLICY_MAX_MODE if POLICY_MAX_MODE in data else POLICY_DEFAULT_MAX_MODE
+    return key, data.get(key, str(Mode.EVICT))
 
 
 def effective_mode(namespace: Mode | None, highest: Mode) -> Mode | None:

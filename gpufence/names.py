@@ -16,6 +16,7 @@ ENV_PREFIX: Final = "env.gpufence.io/"  # final values that containers read thro
 SYSTEM_NAMESPACE: Final = "gpufence-system"  # where webhook, agents and certificates live
 POLICY_CONFIGMAP: Final = "gpufence-policy"  # the kill switch of all agents
 POLICY_MAX_MODE: Final = "max-mode"  # its key: the highest mode any agent may act in
+POLICY_DEFAULT_MAX_MODE: Final = "default-max-mode"  # its key: the same, unless people say it
 POLICY_MAX_IDLE: Final = "max-idle"  # its key: how far the controller may go with idle GPUs
 AGGREGATE: Final = "gpufence.io/aggregate-to-controller"  # ClusterRoles for further kinds of owners
 AGENT: Final = "gpufence-agent"  # its DaemonSet, its ServiceAccount, and who its Events are from

@@ -126,7 +126,8 @@ def filter_policy(policy: JsonObject) -> tuple[str, Mapping[str, str]]:
     """
     Keep what the kill switch says.
     """
-    return _name(part_of(policy, "metadata")), _some(part_of(policy, "data"), names.POLICY_MAX_MODE)
+    keys = (names.POLICY_MAX_MODE, names.POLICY_DEFAULT_MAX_MODE)
+    return _name(part_of(policy, "metadata")), _some(part_of(policy, "data"), *keys)
 
 
 def filter_node(node: JsonObject) -> Named:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpufence.errors import InvalidError, shown
 from gpufence.findings import Finding, look, ok, unknown, wrong
-from gpufence.mode import MODES, Mode, read_mode
+from gpufence.mode import MODES, Mode, read_mode, switch_of
 from gpufence.names import CARDS, MODE, POLICY_CONFIGMAP, POLICY_MAX_MODE, SYSTEM_NAMESPACE
 from gpufence.shape import as_texts
 from gpufence.text import duration
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _AGENTS = "agents"
 _NODES = "nodes"
 _SWITCH = "kill switch"
+_PATCH = f"kubectl -n {SYSTEM_NAMESPACE} patch configmap {POLICY_CONFIGMAP} --type merge -p "
+_LIFTED = f"""{_PATCH}'{{"data":{{"{POLICY_MAX_MODE}":null}}}}' once that is over"""
+_CLIMBED = "leave out component observe-first (Helm: --set observeFirst=false) once that is over"
 _NAMESPACES = "namespaces"
 _PODS = "pods"
 _ASK = "ask an administrator to run this"
@@ -83,16 +86,16 @@ def _switch(installation: Installation) -> Finding:
             f"kubectl -n {SYSTEM_NAMESPACE} create configmap {POLICY_CONFIGMAP} "
             f"--from-literal={POLICY_MAX_MODE}=evict",
         )
-    text = as_texts(switch.value.get("data"), "data").get(POLICY_MAX_MODE, str(Mode.EVICT))
+    key, text = switch_of(as_texts(switch.value.get("data"), "data"))
     try:
-        mode = read_mode(text, f"data[{POLICY_MAX_MODE}]")
+        mode = read_mode(text, f"data[{key}]")
     except InvalidError as error:
         return wrong(_SWITCH, f"{error}: no agent evicts anybody", "write observe, cap or evict")
     if mode is not Mode.EVICT:
         return look(
             _SWITCH,
             f"agents go no further than mode {mode}, whatever namespaces ask for",
-            f"set {POLICY_MAX_MODE}: evict in ConfigMap {POLICY_CONFIGMAP} once that is over",
+            _LIFTED if key == POLICY_MAX_MODE else _CLIMBED,
         )
     return ok(_SWITCH, "namespaces decide (max-mode evict)")
 

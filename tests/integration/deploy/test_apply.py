@@ -79,7 +79,7 @@ def story(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Stor
     patch = '{"data":{"tls.crt":"eA=="}}'
     plane.kubectl("patch", "secret", names.TLS_SECRET, *where, "-p", patch)
     switch = plane.kubectl("get", "configmap", names.POLICY_CONFIGMAP, *where, "-o", "yaml").stdout
-    diff = plane.kubectl("diff", "-k", str(BASE), check=False)
+    diff = plane.kubectl("diff", "-k", str(DEPLOY / "overlays/observe-first"), check=False)
     folder = str(own_overlay(tmp_path_factory.mktemp("mine"), TOGETHER))
     plane.kubectl("apply", "-k", folder, *STRICT)
     namespace = plane.kubectl("get", "namespace", TEAM, "-o", "yaml").stdout
@@ -157,12 +157,12 @@ def test_five_commands_lead_to_evictions(story: Story) -> None:
     """
     assert 5 == len(five_commands())
     assert f"{names.MODE}: evict" in story.namespace
-    assert f"{names.POLICY_MAX_MODE}: evict" in story.switch
+    assert f"  {names.POLICY_MAX_MODE}: evict" in story.switch
 
 
 def test_what_is_installed_can_be_installed_again(story: Story) -> None:
     """
-    A second run would change nothing.
+    A second run would change nothing, not even a kill switch that was set by hand since.
     """
     assert (0, "") == (story.diff.returncode, story.diff.stdout)
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from gpufence import names
+from gpufence.idle import highest_rung
+from gpufence.mode import highest_mode
 from kube import ClientSettings, NotFoundError, PatchType, connect, core
 from simulator.controlplane import ControlPlane
 from tests.integration.deploy.rendering import inventory, rendered
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.timeout(300)
 
 WHERE = ("-n", names.SYSTEM_NAMESPACE)
 DOCTOR = core("namespaces", "default", "pods", "gpufence-doctor")
+SWITCH = core("namespaces", names.SYSTEM_NAMESPACE, "configmaps", names.POLICY_CONFIGMAP)
 FIRST = "observe-first"
 # Helm's own record of each revision, and what pods' owners remember of earlier ones.
 REVISIONS = re.compile(r"^secret default sh\.helm|^(pod|replicaset|job) ")
@@ -74,8 +77,8 @@ class Life:
     rights: list[dict[str, Any]]
     upgraded: str
     kept: str
-    stopped: subprocess.CompletedProcess[str]
-    back: str
+    stopped: list[str]
+    said: str
     rolled_back: set[str]
     after: set[str]
 
@@ -98,9 +101,18 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def switch(plane: ControlPlane) -> str:
-    return plane.kubectl(
-        *("get", "configmap", names.POLICY_CONFIGMAP, *WHERE, "-o", "jsonpath={.data.max-mode}")
-    ).stdout
+    """
+    Return what the kill switch says to agents and to the controller.
+    """
+    with connect(ClientSettings(kubeconfig=str(plane.kubeconfig()))) as client:
+        data = client.get(SWITCH).get("data")
+    return f"{highest_mode(data)} {highest_rung(data)}"
+
+
+def turn(plane: ControlPlane, mode: str | None, idle: str | None) -> None:
+    data = {names.POLICY_MAX_MODE: mode, names.POLICY_MAX_IDLE: idle}
+    where = ("configmap", names.POLICY_CONFIGMAP, *WHERE, "--type=merge")
+    plane.kubectl("patch", *where, "-p", json.dumps({"data": data}))
 
 
 def image(plane: ControlPlane) -> str:
@@ -156,18 +168,19 @@ def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
     helm(*upgrade, *values)
     upgraded = f"{image(plane)} {switch(plane)}"
     kept = plane.kubectl("get", "secret", names.TLS_SECRET, *WHERE, "-o", "jsonpath={.data}").stdout
-    stop = '{"data":{"max-mode":"cap"}}'
-    plane.kubectl("patch", "configmap", names.POLICY_CONFIGMAP, *WHERE, "--type=merge", "-p", stop)
-    stopped = helm(*upgrade, check=False)
-    still = switch(plane)
-    helm(*upgrade, "--force-conflicts")
-    back = f"{still} {switch(plane)}"
+    turn(plane, "cap", "warn")
+    said = helm(*upgrade, "--set=observeFirst=true").stdout
+    stopped = [switch(plane)]
+    helm("rollback", "gpufence", "2")
+    stopped.append(switch(plane))
+    turn(plane, None, None)
+    stopped.append(switch(plane))
     helm("rollback", "gpufence", "1")
     rolled_back = settled(plane, installed)
     helm("uninstall", "gpufence", "--wait", "--timeout=60s")
     return Life(
-        *(before, notes, tested, kubelet.done, installed, rights, upgraded, kept, stopped),
-        *(back, rolled_back, inventory(plane)),
+        *(before, notes, tested, kubelet.done, installed, rights, upgraded, kept, stopped, said),
+        *(rolled_back, inventory(plane)),
     )
 
 
@@ -222,7 +235,7 @@ def test_an_upgrade_brings_the_version_and_the_values(life: Life) -> None:
     """
     The next version's images run, and evictions begin where they were held back.
     """
-    assert "gpufence/webhook:0.2.0 evict" == life.upgraded
+    assert "gpufence/webhook:0.2.0 evict release" == life.upgraded
 
 
 def test_certificates_stay_through_an_upgrade(life: Life) -> None:
@@ -232,13 +245,19 @@ def test_certificates_stay_through_an_upgrade(life: Life) -> None:
     assert '{"tls.crt":"eA=="}' == life.kept
 
 
-def test_no_upgrade_lifts_a_kill_switch_by_the_way(life: Life) -> None:
+def test_nobody_but_people_lifts_a_kill_switch(life: Life) -> None:
     """
-    What somebody has set by hand stays, and Helm fails over it, until it is told to take it.
+    What somebody has set by hand stays through upgrade and rollback, until he takes it back.
     """
-    assert 1 == life.stopped.returncode
-    assert ".data.max-mode" in life.stopped.stderr
-    assert "cap evict" == life.back
+    assert ["cap warn", "cap warn", "evict release"] == life.stopped
+
+
+def test_the_notes_tell_of_a_kill_switch_set_by_hand(life: Life) -> None:
+    """
+    Who upgrades is told that his values do not count for now, and how to go on.
+    """
+    assert "max-mode is cap" in life.said
+    assert "set by hand" not in life.notes
 
 
 def test_a_rollback_brings_back_what_was(life: Life) -> None:

@@ -120,12 +120,13 @@ def test_it_has_one_name() -> None:
 
 def test_the_kill_switch_is_the_one_that_agents_read() -> None:
     """
-    Name, namespace and key of the ConfigMap are the code's, and nothing is held back at first.
+    Name, namespace and key of the ConfigMap are the code's, and nothing is held back at first. What
+    people say has no key here: an upgrade would take it back.
     """
     switch = found("ConfigMap", names.POLICY_CONFIGMAP)
 
     assert names.SYSTEM_NAMESPACE == switch["metadata"]["namespace"]
-    assert {names.POLICY_MAX_MODE: "evict"} == switch["data"]
+    assert {names.POLICY_DEFAULT_MAX_MODE: "evict"} == switch["data"]
 
 
 def test_killing_takes_a_component() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from controller.settings import IDENTITY, STATUS_LISTEN, ControllerSettings
 from gpufence import names
-from tests.support.manifests import COMPONENTS, found, kustomization, pod_spec
+from tests.support.manifests import COMPONENTS, found, pod_spec
 
 FOLDER = COMPONENTS / "idle-release"
 ACCOUNT = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:{names.CONTROLLER}"
@@ -87,13 +87,3 @@ def test_the_policy_is_about_the_controllers_account_and_its_words() -> None:
     assert "Fail" == spec["failurePolicy"]
     assert {"policyName": names.CONTROLLER, "validationActions": ["Deny"]} == binding
     assert all(f"'{word}'" in text for word in (names.IDLE, names.RELEASED, names.STOPPED))
-
-
-def test_the_kill_switch_is_set_by_its_key() -> None:
-    """
-    Where an operator looks for it.
-    """
-    (patch,) = kustomization(FOLDER)["patches"]
-
-    assert names.POLICY_CONFIGMAP == patch["target"]["name"]
-    assert f"/data/{names.POLICY_MAX_IDLE}" in patch["patch"]

@@ -2,6 +2,7 @@
 What components say again is what the code says.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ def test_cert_managers_ca_is_ours() -> None:
 
     assert (names.CA_SECRET, f"{CA_DAYS * 24}h") == (authority["secretName"], authority["duration"])
     assert authority["isCA"] is True
+
+
+def test_kill_switches_are_left_to_people() -> None:
+    """
+    No manifest has the keys that people set by hand, so that no upgrade takes back their word.
+    """
+    said = re.compile(
+        rf"^ +(path: /data/)?({names.POLICY_MAX_MODE}|{names.POLICY_MAX_IDLE})(:|$)", re.MULTILINE
+    )
+    pages = [path for folder in (BASE, COMPONENTS) for path in folder.rglob("*.yaml")]
+
+    assert [] == [path for path in pages if said.search(path.read_text(encoding="utf-8"))]
 
 
 def test_no_file_deletes_two_objects() -> None:

@@ -59,6 +59,11 @@ def test_a_namespace_opts_in_by_its_label(labels: dict[str, str], mode: Mode | N
         ({"max-mode": "cap"}, Mode.CAP),
         ({"max-mode": "observe"}, Mode.OBSERVE),
         ({"max-mode": "nonsense"}, Mode.CAP),
+        ({"default-max-mode": "observe"}, Mode.OBSERVE),
+        ({"default-max-mode": "nonsense"}, Mode.CAP),
+        ({"default-max-mode": "observe", "max-mode": "evict"}, Mode.EVICT),
+        ({"default-max-mode": "evict", "max-mode": "cap"}, Mode.CAP),
+        ({"default-max-mode": "evict", "max-mode": "nonsense"}, Mode.CAP),
     ],
 )
 def test_the_kill_switch_fails_towards_no_eviction(data: dict[str, str] | None, mode: Mode) -> None:

@@ -31,6 +31,7 @@ NO_PODS: dict[str, Any] = {
     "pods": MaybeHidden([]),
 }
 SHORT = (0.0, sick.NOW + sick.DAY)
+FIRST = {"default-max-mode": "observe"}
 
 
 def texts(**changes: Any) -> str:
@@ -113,6 +114,24 @@ def test_a_rare_state_has_its_finding(changes: dict[str, Any], text: str) -> Non
     A lowered kill switch, two CAs that overlap, a webhook scaled to nothing: each is named.
     """
     assert text in texts(**changes)
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [({"max-mode": "cap"}, """-p '{"data":{"max-mode":null}}'"""), (FIRST, "observeFirst=false")],
+    ids=["by hand", "installed"],
+)
+def test_a_lowered_switch_is_lifted_where_it_was_lowered(data: dict[str, str], remedy: str) -> None:
+    """
+    What somebody set by hand is taken back so, and what a component set by leaving that out.
+    """
+    (switch,) = [
+        one
+        for one in examine(replace(FINE, switch=MaybeHidden({"data": data})))
+        if one.subject == "kill switch"
+    ]
+
+    assert remedy in switch.remedy
 
 
 def test_a_ca_that_ends_soon_is_wrong() -> None:

@@ -248,11 +248,12 @@ def test_namespace() -> None:
 
 def test_policy() -> None:
     """
-    Of the kill switch its one key is kept.
+    Of the kill switch its two keys are kept, what people say and what the installation says.
     """
-    item = {"metadata": {"name": "p"}, "data": {names.POLICY_MAX_MODE: "cap", "other": "x"}}
+    said = {names.POLICY_MAX_MODE: "cap", names.POLICY_DEFAULT_MAX_MODE: "evict"}
+    item = {"metadata": {"name": "p"}, "data": {**said, "other": "x"}}
 
-    assert ("p", {names.POLICY_MAX_MODE: "cap"}) == filter_policy(item)
+    assert ("p", said) == filter_policy(item)
 
 
 def test_node() -> None:

@@ -20,8 +20,8 @@ from typing import Final
 from simulator.controlplane import Assets, ControlPlaneError
 from simulator.controlplane.older import ensure, read_releases
 from simulator.controlplane.recipe import read_recipe
-from simulator.helm import ensure as ensure_helm
 from simulator.progress import Progress
+from simulator.published import HELM
 from tests.support.sources import ROOT, shown
 from tests.versions.report import RESULTS, read_junit, row, store, summary
 
@@ -120,7 +120,7 @@ def play_all(minors: Sequence[str], newest: str, progress: Progress) -> list[str
     Run the tests on each, building first what is missing, and return where not all was expected.
     """
     assets = Assets.from_environment(os.environ)
-    ensure_helm(assets, progress)
+    HELM.ensure(assets, progress)
     failed = []
     for number, minor in enumerate(minors, start=1):
         folder = None if minor == newest else ensure(assets, minor, progress)

@@ -39,6 +39,7 @@ STATEFUL = ApiKind("apps/v1", "StatefulSet", "statefulsets", scalable=True)
 
 RBAC = "rbac.authorization.k8s.io/v1"
 ROLE = "gpufence-test-farms"
+UNREADABLE = "coops.example.org cannot be read at the moment"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -203,14 +204,17 @@ def test_a_kind_that_cannot_be_listed_keeps_its_own_alone(
     site.deploy(full_namespace, "other")
     try:
         with site.controller(GPUFENCE_ACTIVITY_AUTH="none") as controller:
-            said = controller.why_never(full_namespace, "mine")
+            # Until the kind is found it is taken for one that cannot be scaled.
+            wait_until(
+                lambda: UNREADABLE in controller.why_never(full_namespace, "mine"),
+                controller.lines,
+            )
             wait_until(lambda: site.phase(full_namespace, "other") == "released", controller.lines)
             busy = controller.activity(f"{full_namespace}/coops/mine")[0]
             fresh = controller.metrics()["gpufence_controller_fresh"]
     finally:
         site.admin.delete(COOP.path(full_namespace, "mine"))
 
-    assert "coops.example.org cannot be read at the moment" in said
     assert (1, 503) == (fresh, busy)
 
 

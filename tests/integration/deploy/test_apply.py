@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,13 +92,15 @@ def story(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Stor
 
 
 @pytest.fixture(scope="module")
-def namespace(plane: ControlPlane, story: Story) -> str:
+def namespace(plane: ControlPlane, story: Story) -> Iterator[str]:
     """
     Lend the namespace, without which a dry run of what lives in it is not possible.
     """
     assert story.before
-    plane.kubectl("apply", "-f", str(BASE / "system" / "namespace.yaml"))
-    return names.SYSTEM_NAMESPACE
+    manifest = str(BASE / "system" / "namespace.yaml")
+    plane.kubectl("apply", "-f", manifest)
+    yield names.SYSTEM_NAMESPACE
+    plane.kubectl("delete", "-f", manifest, "--timeout=50s")
 
 
 def five_commands() -> list[str]:

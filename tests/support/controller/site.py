@@ -113,8 +113,10 @@ class ControllerSite(PlaneSite):
         labels = {"app.kubernetes.io/name": names.NEED_LABEL}
         body = {"metadata": {"name": name, "labels": labels}, "data": {names.NEED_KEY: text}}
         path = core("namespaces", self.system, "configmaps")
-        self.drop(f"{path}/{name}")
-        self.admin.post(path, body)
+        try:
+            self.admin.patch(f"{path}/{name}", body, PatchType.MERGE)
+        except NotFoundError:
+            self.admin.post(path, body)
 
     def profile(self, namespace: str, name: str) -> JsonObject:
         """

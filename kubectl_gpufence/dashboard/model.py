@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.shape import Object, as_object, as_text
 from gpufence.text import printable
-from kubectl_gpufence.dashboard.history import card_key
+from kubectl_gpufence.dashboard.history import card_key, pod_key
 from kubectl_gpufence.scene import staleness
 from kubectl_gpufence.table import (
     Cell,
@@ -180,6 +180,7 @@ def _pod(line: PodLine) -> dict[str, object]:
         "node": line.node,
         "card": card_index(line),
         "key": f"{line.node}/{line.uuid}",
+        "line": pod_key(line),
         "owner": printable(line.owner),
         "mode": printable(line.mode),
         "limit": allowed(line.limit_bytes),

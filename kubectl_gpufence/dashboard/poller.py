@@ -14,7 +14,12 @@ from gpufence.errors import GpufenceError
 from gpufence.names import AGENT, CONTROLLER
 from gpufence.text import printable
 from kube import ForbiddenError, core
-from kubectl_gpufence.dashboard.history import STEP_SECONDS, CardHistory, used_of_cards
+from kubectl_gpufence.dashboard.history import (
+    STEP_SECONDS,
+    HourHistory,
+    shares_of_cards,
+    shares_of_pods,
+)
 from kubectl_gpufence.dashboard.model import page_model, read_page_event
 from kubectl_gpufence.reasons import advice
 
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.ask import ClusterReader
     from kubectl_gpufence.dashboard.model import PageEvent
     from kubectl_gpufence.live import LiveScene, Seldom
+    from kubectl_gpufence.scene import Scene
 
 _WATCHED_SECONDS: Final = 15.0
 """Nobody has asked for so long: only the hour's line goes on."""
@@ -73,7 +79,7 @@ class PagePoller:
         self._interval = interval
         self._events = events
         self._clock = clock
-        self._history = CardHistory()
+        self._cards, self._pods = HourHistory(), HourHistory()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._number = 0
@@ -110,7 +116,8 @@ class PagePoller:
                 return json.dumps(head).encode()
             # A page that knows looks of another run of this program begins anew.
             known = after if after < self._number else 0
-            head["history"] = self._history.since(known, now)
+            head["cards"] = self._cards.since(known, now)
+            head["pods"] = self._pods.since(known, now)
             return json.dumps(head).encode()[:-1] + b', "model": ' + self._model + b"}"
 
     def _run(self) -> None:
@@ -135,10 +142,16 @@ class PagePoller:
         noted = replace(scene, notes=notes)
         model = json.dumps(page_model(noted, self._namespace, events.events)).encode()
         now = self._clock()
+        points = self._points(scene) if self._cards.is_due(now) else None
         with self._lock:
             self._number += 1
-            self._history.add(self._number, now, used_of_cards(scene))
+            if points is not None:
+                self._cards.add(self._number, now, points[0])
+                self._pods.add(self._number, now, points[1])
             self._model, self._looked_at, self._trouble = model, now, ""
+
+    def _points(self, scene: Scene) -> tuple[dict[str, int | None], dict[str, int | None]]:
+        return shares_of_cards(scene), shares_of_pods(scene, self._namespace)
 
     def _say(self, trouble: str) -> None:
         with self._lock:

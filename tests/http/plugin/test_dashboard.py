@@ -185,7 +185,7 @@ def test_a_page_is_told_what_is_new(page: Served) -> None:
 
     assert {"look", "age", "interval", "trouble"} == set(state(page, first["look"]))
     assert "team-a" == state(page, first["look"] + 1000)["model"]["pods"][0]["namespace"]
-    assert 1 == len(state(page, first["look"] + 1000)["history"]["ago"])
+    assert 1 == len(state(page, first["look"] + 1000)["cards"]["ago"])
     page.looks.scene = silent()
     page.looks.gate.set()
     wait_until(lambda: state(page)["model"]["pods"][0]["bytes"] is None, "another look")

@@ -4,7 +4,7 @@ The page in a real browser.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -47,6 +47,14 @@ def shown(tab: Tab, found: Served) -> Tab:
     return tab
 
 
+def fast() -> Callable[[], float]:
+    """
+    Return a clock by which each look is a point of the lines.
+    """
+    start = time.monotonic()
+    return lambda: start + 60 * (time.monotonic() - start)
+
+
 def words(tab: Tab, selector: str) -> list[str]:
     script = f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.innerText)"
     return [str(text) for text in tab.run(script)]
@@ -58,12 +66,13 @@ def test_limit_told_and_used_stand_side_by_side(tab: Tab) -> None:
     """
     with served(typical(), EVENT) as found:
         shown(tab, found)
-        row = tab.run("document.querySelector('#rows tr').innerText").split()
+        row = words(tab, "#rows tr:first-child td")
         tab.wait("document.querySelector('#live').innerText === 'live'")
         urls = {item["request"]["url"] for item in tab.happened("Network.requestWillBeSent")}
 
     assert ["team-a", "trainer-0", "gpu-1", "0", "3072Mi", "2150Mi", "3500Mi"] == row[:7]
-    assert ["114%", "busy", "over"] == row[7:10]
+    assert ["114%", "in the last hour between 114 and 114 percent", "busy"] == row[7:10]
+    assert row[10].startswith("over")
     assert "4.0Gi of 15.0Gi (27%) on 1 card; 4 pods, 1 over" in tab.text()
     assert set() == {
         url for url in urls if not url.startswith((found.server.address, "data:", "about:"))
@@ -182,7 +191,7 @@ def test_a_screen_reader_finds_tables_and_names(tab: Tab) -> None:
         nodes = tab.send("Accessibility.getFullAXTree")["nodes"]
 
     found_roles = [(_value(node, "role"), _value(node, "name")) for node in nodes]
-    assert 10 + 4 == len([name for role, name in found_roles if role == "columnheader"])
+    assert 11 + 4 == len([name for role, name in found_roles if role == "columnheader"])
     assert {"Pods 4", "Events 1"} == {name for role, name in found_roles if role == "table"}
     assert ("button", "pods of card 0 of gpu-1") in found_roles
     assert ("searchbox", "Filter") in found_roles
@@ -227,7 +236,7 @@ def test_many_cards_and_pods_do_not_make_it_stutter(tab: Tab) -> None:
         source="window.long = []; new PerformanceObserver(list => list.getEntries().forEach("
         "entry => long.push(entry.duration))).observe({type: 'longtask', buffered: true});",
     )
-    with served(crowd(), interval=0.5) as found:
+    with served(crowd(), interval=0.5, clock=fast()) as found:
         shown(tab, found)
         tab.run("long.length = 0")
         for grown in range(1, 6):
@@ -238,33 +247,36 @@ def test_many_cards_and_pods_do_not_make_it_stutter(tab: Tab) -> None:
         assert 80 == tab.run("document.querySelectorAll('.tile').length")
         assert "2000" == tab.run("document.querySelector('#n-pods').innerText")
         assert 100 == tab.run(ROWS)
+        assert 2000 == tab.run("past.pods.lines.size")
+        assert 2 <= tab.run(
+            "document.querySelector('#rows .hour .line').getAttribute('d').split('L').length"
+        )
         assert max(tab.run("long"), default=0) < LONG_SECONDS * 1000
 
 
-def test_the_line_of_a_card_has_holes_where_nothing_was_known(tab: Tab) -> None:
+def test_lines_have_holes_where_nothing_was_known(tab: Tab) -> None:
     """
-    A page that is opened later has the points of before, and a moment without an answer is none.
+    A page that is opened later has the points of before, and a moment without an answer is none;
+    the limit is marked where a pod held more.
     """
-    start = time.monotonic()
-
-    def fast() -> float:
-        return start + 60 * (time.monotonic() - start)
-
-    with served(typical(), clock=fast, interval=0.1) as found:
+    with served(typical(), clock=fast(), interval=0.1) as found:
         for known in (True, False, True):
             unknown = card_row(used_bytes=None, trouble="lost")
-            hole = scene(agents=(agent(snapshot(cards=(unknown,))),))
+            hole = scene(agents=(agent(snapshot(pod_row(use_row(None)), cards=(unknown,))),))
             found.looks.scene = typical() if known else hole
             for _ in range(10):
                 found.poller.state(0)  # somebody watches
                 time.sleep(0.1)
         shown(tab, found)
-        line = tab.run("document.querySelector('.spark').getAttribute('d')")
+        line = tab.run("document.querySelector('.tile .line').getAttribute('d')")
         said = tab.run("document.querySelector('.tile .hidden').textContent")
+        pods = tab.run("document.querySelector('#rows .hour .line').getAttribute('d')")
+        limit = tab.run("document.querySelector('#rows .hour .limit').getAttribute('d')")
 
-    assert 2 == line.count("M")
+    assert 2 == line.count("M") == pods.count("M")
     assert line.count("L") >= 2
     assert "in the last hour between 27 and 27 percent" in said
+    assert limit.startswith("M0 ")
 
 
 def test_the_page_says_when_nobody_answers_any_longer(tab: Tab) -> None:

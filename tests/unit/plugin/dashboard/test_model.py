@@ -8,7 +8,6 @@ import pytest
 
 from gpufence.errors import InvalidError
 from gpufence.quantity import GIB, MIB
-from kubectl_gpufence.dashboard.history import used_of_cards
 from kubectl_gpufence.dashboard.model import (
     MOST_EVENTS,
     PageEvent,
@@ -101,16 +100,6 @@ def test_cards_say_what_is_wrong_with_them() -> None:
     assert ["fell off the bus", "warn"] == states[0]
     assert ["", "good"] == states[3]
     assert ["no agent asked", "faint"] == states[4]
-
-
-def test_an_old_figure_is_no_point_of_the_line() -> None:
-    """
-    The line has a hole while nobody measures.
-    """
-    used = used_of_cards(stale())
-
-    assert {None} == {held for held, _ in used.values()}
-    assert {"gpu-1/GPU-0": (4 * GIB, 15 * GIB)} == used_of_cards(typical())
 
 
 def test_events_are_the_newest_and_harmless() -> None:

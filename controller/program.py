@@ -24,6 +24,7 @@ from controller.metrics import ControllerCounts, page
 from controller.pages import ActivityPage, ActivitySources, owners_page
 from controller.profiles.keeper import ProfileKeeper, ProfileSources
 from controller.profiles.writes import ProfileWrites
+from controller.reports.keeper import ReportKeeper, ReportSources
 from controller.settings import STATUS_LISTEN, ControllerSettings, read_controller_settings
 from gpufence import names
 from gpufence.settings import shown_settings, unknown_settings
@@ -116,20 +117,8 @@ class ControllerProgram:
             settings.pass_seconds,
             settings.namespace,
         )
-        self._profiles = ProfileKeeper(
-            self._client,
-            ProfileWrites(
-                self._client, self._cluster.kinds, self._lease.left, seconds, settings.namespace
-            ),
-            ProfileSources(
-                self._lease.left,
-                self._cluster.namespaces,
-                self._cluster.owners,
-                settings.kinds_seconds,
-            ),
-            settings.profiles,
-            settings.namespace,
-        )
+        self._profiles = self._profile_keeper()
+        self._reports = self._report_keeper()
         callers = None if settings.activity_auth == "none" else Callers(self._client)
         self._activity = ActivityPage(
             ActivitySources(
@@ -140,6 +129,28 @@ class ControllerProgram:
                 callers=callers,
             )
         )
+
+    def _profile_keeper(self) -> ProfileKeeper:
+        settings, left = self._settings, self._lease.left
+        seconds, namespace = settings.request_seconds, settings.namespace
+        return ProfileKeeper(
+            self._client,
+            ProfileWrites(self._client, self._cluster.kinds, left, seconds, namespace),
+            ProfileSources(
+                left, self._cluster.namespaces, self._cluster.owners, settings.kinds_seconds
+            ),
+            settings.profiles,
+            namespace,
+        )
+
+    def _report_keeper(self) -> ReportKeeper:
+        sources = ReportSources(
+            left=self._lease.left,
+            last=lambda: self._loop.last,
+            namespaces=self._cluster.namespaces,
+            agents=self._agents.pods,
+        )
+        return ReportKeeper(self._client, sources, self._settings)
 
     @property
     def pages(self) -> dict[str, Callable[[], StatusReply]]:
@@ -164,6 +175,7 @@ class ControllerProgram:
         gc.freeze()
         self._loop.start()
         self._profiles.start()
+        self._reports.start()
 
     def stop(self) -> None:
         """
@@ -171,6 +183,7 @@ class ControllerProgram:
         """
         self._loop.stop(self._settings.request_seconds * 2)
         self._profiles.stop(self._settings.request_seconds * 2)
+        self._reports.stop(self._settings.request_seconds * 2)
         self._lease.stop()
         self._events.stop()
         self._agents.close()
@@ -204,6 +217,8 @@ class ControllerProgram:
             needs=self._profiles.counts[0],
             profiles=self._profiles.counts[1],
             profile_writes=dict(self._profiles.outcomes),
+            reports=self._reports.count,
+            report_writes=dict(self._reports.outcomes),
         )
         return page(self._loop.last, self._cluster.trust(), self._lease.left(), counts)
 

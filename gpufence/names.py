@@ -26,6 +26,7 @@ TAINT_PREFIX: Final = "gpufence-"  # + node and device: the DeviceTaintRule of i
 NEED_KEY: Final = "need.json"  # its key
 NEED_WRITTEN: Final = "written"  # beside it: when
 NEED_LABEL: Final = "gpufence-need"  # its app.kubernetes.io/name
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"  # label of what a program makes: its name
 PROFILE_GROUP: Final = "gpufence.io/v1alpha1"  # API of our own objects
 PROFILES: Final = "gpumemoryprofiles"  # there: what the models of one owner need, short gmp
 WEBHOOK_CONFIGURATION: Final = "gpufence"  # sorts before mutating-kai-admission, as KAI needs
@@ -60,6 +61,10 @@ IDLE_AFTER_CONTENDED: Final = "gpufence.io/idle-after-contended"  # the same whe
 KEEP_UNTIL: Final = "gpufence.io/keep-until"  # owner or namespace: not released before that
 WAKE: Final = "gpufence.io/wake"  # namespace or owner: who brings it back
 RELEASED: Final = "gpufence.io/released"  # on an owner, by the controller: what it was, and why
+
+# Reports for others' tools
+REPORT_GROUP: Final = "openreports.io/v1alpha1"  # API of OpenReports
+REPORTS: Final = "reports"  # there: what tools have found in a namespace
 
 # Annotations that gpufence writes on pods
 PLAN: Final = "gpufence.io/plan"  # what was decided and why, for binder, agent and plugin

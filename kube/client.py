@@ -40,6 +40,7 @@ class PatchType(StrEnum):
     The content types of a PATCH.
     """
 
+    APPLY = "application/apply-patch+yaml"  # server-side, of which JSON is a part
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"

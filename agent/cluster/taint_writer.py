@@ -178,7 +178,7 @@ def rule(name: str, device: PublishedDevice, why: Disorder) -> JsonObject:
         "kind": "DeviceTaintRule",
         "metadata": {
             "name": name,
-            "labels": {"app.kubernetes.io/managed-by": names.AGENT},
+            "labels": {names.MANAGED_BY: names.AGENT},
             "ownerReferences": list(device.owners),
         },
         "spec": {

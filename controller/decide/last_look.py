@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.model import OwnerState, PodState
-    from gpufence.snapshot import PodActivityRow, Snapshot
+    from gpufence.snapshot import PodActivityRow, PodRow, Snapshot
 
 _STALE_SECONDS: Final = 10.0
 _IDLE: Final = "idle"
@@ -50,9 +50,9 @@ def why_not(look: LastLook, threshold_seconds: float) -> str:
     return ""
 
 
-def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | str:
+def agents_row(pod: PodState, snapshot: Snapshot | None) -> PodRow | str:
     """
-    Return what a pod does by the snapshot of its node, or why nobody can say so.
+    Return what the snapshot of its node says of a pod, or why nobody can say anything.
     """
     where = f"the agent of node {pod.node}"
     if snapshot is None:
@@ -65,9 +65,17 @@ def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | st
     if snapshot.stale_seconds is None or snapshot.stale_seconds > _STALE_SECONDS:
         return f"what {where} knows is too old"
     row = next((row for row in snapshot.pods if row.uid == pod.uid), None)
-    if row is None or row.activity is None:
-        return f"{where} does not tell what pod {pod.name} does"
-    return row.activity
+    return row or f"{where} does not tell what pod {pod.name} does"
+
+
+def agents_word(pod: PodState, snapshot: Snapshot | None) -> PodActivityRow | str:
+    """
+    Return what a pod does by the snapshot of its node, or why nobody can say so.
+    """
+    row = agents_row(pod, snapshot)
+    if isinstance(row, str):
+        return row
+    return row.activity or f"the agent of node {pod.node} does not tell what pod {pod.name} does"
 
 
 def _look(pod: PodState, snapshot: Snapshot | None) -> LastLook:

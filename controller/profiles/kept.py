@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from controller.cluster.shared import digest
 from gpufence import names
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.need import (
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from gpufence.need.profile import MemoryProfile
     from kube.replies import JsonObject
 
-MANAGED: Final = "app.kubernetes.io/managed-by"
 _DAY: Final = len("2026-11-19")
 _MOST_CHARACTERS: Final = 300
-_DIGEST: Final = 16
 _MOST_CONDITIONS: Final = 8
 _MINOR: Final = frozenset({"lastTransitionTime", "message", "reasons", "heldSeconds", "lastDay"})
 _NOTHING: Final[Mapping[NeedKey, bytes]] = MappingProxyType({})
@@ -145,7 +143,7 @@ def keep_profile(item: JsonObject, shared: Shared) -> tuple[str, KeptProfile | N
         ),
         uid=uid,
         version=str(metadata.get("resourceVersion", "")),
-        made_by_us=_part(metadata, "labels").get(MANAGED) == names.CONTROLLER,
+        made_by_us=_part(metadata, "labels").get(names.MANAGED_BY) == names.CONTROLLER,
         whole=whole_digest(status),
         core=core_digest(status),
         conditions=tuple(shared.value(each) for each in conditions),
@@ -156,14 +154,14 @@ def whole_digest(status: JsonObject) -> bytes:
     """
     Say in a few bytes what a status says, but for since when.
     """
-    return _digest(_without(status, frozenset({"lastTransitionTime"})))
+    return digest(_without(status, frozenset({"lastTransitionTime"})))
 
 
 def core_digest(status: JsonObject) -> bytes:
     """
     The same without what changes all the time and decides nothing: sentences, hours, and last days.
     """
-    return _digest(_without(status, _MINOR))
+    return digest(_without(status, _MINOR))
 
 
 def _read(item: JsonObject, status: JsonObject) -> tuple[MemoryProfile, list[ConditionTime]]:
@@ -188,11 +186,6 @@ def _without(value: Any, keys: frozenset[str]) -> Any:  # noqa: ANN401 - JSON as
     if isinstance(value, dict):
         return {key: _without(each, keys) for key, each in value.items() if key not in keys}
     return [_without(each, keys) for each in value] if isinstance(value, list) else value
-
-
-def _digest(value: object) -> bytes:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return blake2b(text.encode(), digest_size=_DIGEST).digest()
 
 
 def _part(item: JsonObject, key: str) -> JsonObject:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from controller.profiles.figures import ProfileStep
-from controller.profiles.kept import MANAGED
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.need.profile import KIND, profile_name
@@ -98,7 +97,7 @@ class ProfileWrites:
         metadata: dict[str, object] = {
             "name": profile_name(owner.kind, owner.name),
             "namespace": owner.namespace,
-            "labels": {MANAGED: names.CONTROLLER},
+            "labels": {names.MANAGED_BY: names.CONTROLLER},
         }
         if above is not None:
             metadata["ownerReferences"] = [

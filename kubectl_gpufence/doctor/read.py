@@ -40,7 +40,7 @@ _SYSTEM = ("namespaces", names.SYSTEM_NAMESPACE)
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _EXPIRY = "gpufence_webhook_certificate_expiry_seconds"
 TAINTS = "gpufence-agent-taints"
-_OF_AGENTS: dict[str, str | int] = {"labelSelector": f"app.kubernetes.io/managed-by={names.AGENT}"}
+_OF_AGENTS: dict[str, str | int] = {"labelSelector": f"{names.MANAGED_BY}={names.AGENT}"}
 _PROXY = f"get pods/proxy in {names.SYSTEM_NAMESPACE}"
 RIGHTS: Mapping[str, dict[str, str]] = {
     "list pods in all namespaces": {"verb": "list", "resource": "pods"},

@@ -29,6 +29,7 @@ def site(shared_site: ControllerSite, full_namespace: str) -> Iterator[Controlle
     """
     shared_site.played.busy.clear()
     shared_site.played.unknown.clear()
+    shared_site.played.greedy.clear()
     shared_site.played.contradictions.clear()
     shared_site.played.clock_ahead_seconds = 0.0
     shared_site.agents.silent.clear()

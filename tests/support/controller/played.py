@@ -10,13 +10,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpufence import names
-from gpufence.snapshot import PodActivityRow, PodRow, Snapshot, write_snapshot
+from gpufence.quantity import GIB
+from gpufence.snapshot import PodActivityRow, PodRow, Snapshot, UseRow, write_snapshot
 from gpufence.times import write_moment
 from kube import Client, JsonObject, KubeError, NotFoundError, PatchType, as_is, collect, core
 from tests.support.http_server import Exchange, HttpServer
 from tests.support.threads import Beside
 
 _STEP_SECONDS = 0.1
+CARD = "GPU-1"
+WITHIN = UseRow(CARD, 3 * GIB, 5 * GIB, outcome="within")
 
 
 def gpu_node(name: str, cards: int = 2) -> JsonObject:
@@ -41,7 +44,8 @@ def gpu_node(name: str, cards: int = 2) -> JsonObject:
 class PlayedNodes(Beside):
     """
     Use it as a context manager. `busy` are parts of the names of pods that work; all others are
-    idle, and have been for `idle_seconds` when they begin. `contradictions` tell what agents say of
+    idle, and have been for `idle_seconds` when they begin. `greedy` are parts of the names of those
+    that hold more than their limit. `contradictions` tell what agents say of
     pods, by parts of their names, where that is something else than their conditions do. What is
     written of times is by a clock that is `clock_ahead_seconds` ahead of the API server's.
     """
@@ -52,6 +56,7 @@ class PlayedNodes(Beside):
         self.nodes = nodes
         self.busy: set[str] = set()
         self.unknown: set[str] = set()
+        self.greedy: set[str] = set()
         self.idle_seconds = 10.0
         self.contradictions: dict[str, str] = {}
         self.clock_ahead_seconds = 0.0
@@ -141,7 +146,16 @@ class PlayedNodes(Beside):
             "True": PodActivityRow("idle", seconds, "NoKernels", busy_share=0.0),
             "busy": PodActivityRow("busy", 0.0, "Busy", busy_share=0.75),
         }.get(said, PodActivityRow("unknown", None, "NotMeasurable", why="no counters"))
-        return PodRow(metadata["uid"], metadata["namespace"], metadata["name"], activity=activity)
+        over = any(part in metadata["name"] for part in self.greedy)
+        use = UseRow(CARD, 6 * GIB, 5 * GIB, outcome="holding") if over else WITHIN
+        return PodRow(
+            metadata["uid"],
+            metadata["namespace"],
+            metadata["name"],
+            mode="observe",
+            uses=(use,),
+            activity=activity,
+        )
 
 
 class PlayedAgents(HttpServer):

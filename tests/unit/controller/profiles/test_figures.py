@@ -22,7 +22,7 @@ from controller.profiles.figures import (
     terms_of,
     today_of,
 )
-from controller.profiles.kept import MANAGED, KeptNeed, KeptProfile, keep_need, keep_profile
+from controller.profiles.kept import KeptNeed, KeptProfile, keep_need, keep_profile
 from gpufence import names
 from gpufence.need import CardNeed, NodeNeed, need_configmap, write_need
 from gpufence.need.summary import NO_TERMS
@@ -48,7 +48,7 @@ def remembered(*needs: NodeNeed) -> list[KeptNeed]:
 def there(status: Any, **spec: Any) -> KeptProfile:
     metadata = {"namespace": "vision", "name": "deployment-classifier", "generation": 4}
     item = {
-        "metadata": {**metadata, "labels": {MANAGED: names.CONTROLLER}},
+        "metadata": {**metadata, "labels": {names.MANAGED_BY: names.CONTROLLER}},
         "spec": {"targetRef": {"kind": "Deployment", "name": "classifier"}, **spec},
         "status": status or {},
     }

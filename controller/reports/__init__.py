@@ -1,0 +1,3 @@
+"""
+Reports for others' tools: of each fenced namespace, in the words of OpenReports.
+"""

@@ -28,6 +28,7 @@ from kubectl_gpufence.top.pods import (
     held_on_card,
     idle_for,
     pod_lines,
+    share_of_limit,
     told,
     verdict_on,
 )
@@ -186,7 +187,7 @@ def _pod(line: PodLine) -> dict[str, object]:
         "limit": allowed(line.limit_bytes),
         "told": _cell(told(line)),
         "used": held_on_card(line),
-        "share": percent(line.used_bytes, line.limit_bytes) if line.use else "-",
+        "share": share_of_limit(line),
         "tone": _tone(line.used_bytes, line.limit_bytes),
         "ratio": _ratio(line.used_bytes, line.limit_bytes),
         "cap": _ratio(line.told_bytes, line.limit_bytes),

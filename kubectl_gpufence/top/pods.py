@@ -20,6 +20,7 @@ from kubectl_gpufence.table import (
     bar,
     exact,
     held,
+    percent,
     table,
 )
 from kubectl_gpufence.verdicts import verdict
@@ -118,6 +119,14 @@ class PodLine(NamedTuple):
         return None if self.use is None else len(self.use.processes)
 
     @property
+    def nothing(self) -> str:
+        """
+        Return what stands where no figures are: nobody knows what a pod does on a node whose agent
+        says nothing of it, while one without a node does nothing.
+        """
+        return UNKNOWN if self.node and self.row is None else NOT_THERE
+
+    @property
     def stale_seconds(self) -> float | None:
         """
         Return how old the measurement is: 0 while it is fresh, None where there never was one.
@@ -163,7 +172,7 @@ def pod_columns(display: Display, *, namespaces: bool, wide: bool) -> list[Colum
             lambda line: (
                 bar(line.used_bytes, line.limit_bytes, display, least_width=_BAR_WIDTH)
                 if line.use
-                else Cell(NOT_THERE, Tone.FAINT)
+                else Cell(line.nothing, Tone.FAINT)
             ),
         ),
         Column("IDLE", idle_for, right=True),
@@ -174,10 +183,10 @@ def pod_columns(display: Display, *, namespaces: bool, wide: bool) -> list[Colum
             Column("MODE", lambda line: line.mode or NOT_THERE),
             Column("DIALECT", lambda line: line.dialect or NOT_THERE),
             Column(
-                "PROCESSES", lambda line: NOT_THERE if line.use is None else str(line.processes)
+                "PROCESSES", lambda line: line.nothing if line.use is None else str(line.processes)
             ),
             Column("OWNER", lambda line: line.owner or NOT_THERE),
-            Column("UUID", lambda line: line.uuid or NOT_THERE),
+            Column("UUID", lambda line: line.uuid or line.nothing),
         ]
     return columns if namespaces else columns[1:]
 
@@ -210,12 +219,16 @@ def pod_json(line: PodLine) -> dict[str, object]:
 
 def card_index(line: PodLine) -> str:
     if line.use is None:
-        return NOT_THERE
+        return line.nothing
     return UNKNOWN if line.card is None else str(line.card.index)
 
 
 def held_on_card(line: PodLine) -> str:
-    return NOT_THERE if line.use is None else held(line.use.used_bytes)
+    return line.nothing if line.use is None else held(line.use.used_bytes)
+
+
+def share_of_limit(line: PodLine) -> str:
+    return percent(line.used_bytes, line.limit_bytes) if line.use else line.nothing
 
 
 def idle_for(line: PodLine) -> Cell:
@@ -225,7 +238,7 @@ def idle_for(line: PodLine) -> Cell:
     """
     row = line.activity
     if line.use is None and row is None:
-        return Cell(NOT_THERE, Tone.FAINT)
+        return Cell(line.nothing, Tone.FAINT)
     if row is None or row.idle_seconds is None:
         return Cell(UNKNOWN, Tone.FAINT)
     return Cell("busy") if row.state == BUSY else Cell(coarse(row.idle_seconds), Tone.WARN)

@@ -98,15 +98,22 @@ def test_verdicts_count_down_between_two_looks(tab: Tab) -> None:
 
 def test_an_agent_that_hangs_is_unknown_and_never_zero(tab: Tab) -> None:
     """
-    Its cards keep their places without an amount, and a note names it.
+    Its cards and pods keep their places without an amount, and a note names it.
     """
     with served(with_hung_agent(crowd(2, 32), "gpu-1")) as found:
         shown(tab, found)
         tiles = words(tab, ".host:nth-child(2) .tile")
+        hatched_tiles = tab.run("document.querySelectorAll('.tile .unknown').length")
+        tab.press("/")
+        for key in "silent":
+            tab.press(key)
+        pods = words(tab, "#rows tr")
+        hatched = tab.run("document.querySelectorAll('#rows .unknown').length")
 
-    assert 8 == len(tiles)
+    assert 8 == len(tiles) == hatched_tiles
     assert all("?" in tile and "agent silent" in tile and "0Mi" not in tile[:8] for tile in tiles)
-    assert 8 == tab.run("document.querySelectorAll('.host:nth-child(2) .tile .unknown').length")
+    assert 16 == len(pods) == hatched
+    assert {("?", "?", "?", "agent", "silent")} == {tuple(pod.split()[-5:]) for pod in pods}
     assert "1 agent (gpu-1): it does not answer in time" in tab.text()
     assert "8 unknown" in tab.text()
 

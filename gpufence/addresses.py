@@ -5,6 +5,7 @@ somebody wrote it: `NODE=URL`.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 WEB: Final = frozenset({"http", "https"})
+_NODE: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
+_URL: Final = re.compile(r"[!\"$->A-~]+")  # no blank, and none of # ? @
+_PRIVATE: Final = re.compile(r"//.*@", re.DOTALL)
 _REMEDY: Final = "write where its status port is, such as http://10.0.0.7:8080"
 
 
@@ -27,9 +31,11 @@ def read_agents(items: Iterable[str], at: str, schemes: Collection[str] = WEB) -
     found = {}
     for item in items:
         node, separator, url = item.strip().partition("=")
-        if not separator or not node:
+        if not separator or not _NODE.fullmatch(node):
             remedy = "write NODE=URL, such as gpu-1=http://10.0.0.7:8080"
-            raise InvalidError(Problem(at, item, "names no node", remedy))
+            raise InvalidError(Problem(at, _public(item), "names no node", remedy))
+        if node in found:
+            raise InvalidError(Problem(at, node, "is named twice", "name each node once"))
         found[node] = read_url(url, at, schemes)
     return found
 
@@ -41,11 +47,24 @@ def read_url(text: str, at: str, schemes: Collection[str] = WEB) -> str:
     Raises:
         InvalidError: it is none.
     """
+    if not _is_readable(text, schemes):
+        raise InvalidError(Problem(at, _public(text), "is no address", _REMEDY))
+    return text.rstrip("/")
+
+
+def _is_readable(text: str, schemes: Collection[str]) -> bool:
+    """
+    Return whether pages can be asked for below an address. Nobody is logged in to, so a name and a
+    password before an @ would be for nothing.
+    """
     try:
         parts = urlsplit(text)
-        readable = parts.scheme in schemes and bool(parts.hostname)
+        port_is_one = parts.port is None or parts.port > 0
     except ValueError:
-        readable = False
-    if not readable:
-        raise InvalidError(Problem(at, text, "is no address", _REMEDY))
-    return text.rstrip("/")
+        return False
+    plain = _URL.fullmatch(text) is not None and "," not in parts.netloc
+    return parts.scheme in schemes and bool(parts.hostname) and port_is_one and plain
+
+
+def _public(text: str) -> str:
+    return _PRIVATE.sub("//...@", text)

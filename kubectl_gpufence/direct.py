@@ -8,6 +8,7 @@ GpufenceError
 
 from __future__ import annotations
 
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -22,10 +23,12 @@ from kubectl_gpufence.options import AGENTS, CONTROLLER
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+    from http.client import HTTPResponse
 
     from kube import JsonObject
 
 _MOST_BYTES: Final = 64 * 2**20
+_CHUNK_BYTES: Final = 2**16
 
 
 class AddressError(GpufenceError):
@@ -79,8 +82,22 @@ def page(url: str, timeout_seconds: float) -> str:
     """
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
+        until = time.monotonic() + timeout_seconds
         with direct.open(url, timeout=timeout_seconds) as answer:
-            body: bytes = answer.read(_MOST_BYTES)
-            return body.decode()
+            return _read_until(answer, until).decode()
     except (OSError, HTTPException, ValueError) as error:
         raise AddressError(f"{printable(url)}: {printable(str(error))}") from error
+
+
+def _read_until(answer: HTTPResponse, until: float) -> bytes:
+    """
+    Read an answer that may trickle: the socket's own timeout begins anew with each byte.
+    """
+    body = bytearray()
+    while chunk := answer.read1(_CHUNK_BYTES):
+        body += chunk
+        if len(body) > _MOST_BYTES:
+            raise ValueError(f"the answer is longer than {_MOST_BYTES} bytes")
+        if time.monotonic() > until:
+            raise TimeoutError("the answer is still coming in")
+    return bytes(body)

@@ -2,6 +2,8 @@
 Agents at addresses that somebody names, past the API server.
 """
 
+import time
+
 import pytest
 
 from gpufence.releases import OwnerRelease, OwnerReleases, write_owners
@@ -9,6 +11,7 @@ from gpufence.snapshot import write_snapshot
 from kubectl_gpufence.direct import AddressError, page
 from tests.http.plugin.desk import ABSENT, AGENT, Desk
 from tests.support.api_server import reply
+from tests.support.http_server import Exchange
 from tests.support.plugin import NODE, snapshot
 
 
@@ -80,3 +83,26 @@ def test_an_address_that_does_not_answer_is_named() -> None:
     """
     with pytest.raises(AddressError, match="9/v1/owners"):
         page("http://127.0.0.1:9/v1/owners", 2.0)
+
+
+def test_an_answer_that_trickles_is_not_waited_for(desk: Desk) -> None:
+    """
+    Who sends a byte now and then has no more time than who sends none.
+    """
+    began = time.monotonic()
+
+    with pytest.raises(AddressError, match="still coming in"):
+        desk.get("/v1/snapshot", _trickle)
+        page(f"{desk.server.url}/v1/snapshot", 1.0)
+    assert time.monotonic() - began < _TRICKLE_SECONDS / 2
+
+
+_TRICKLE_SECONDS = 60.0
+
+
+def _trickle(exchange: Exchange) -> None:
+    exchange.send_head(200, {"Content-Length": "100000"})
+    until = time.monotonic() + _TRICKLE_SECONDS
+    while time.monotonic() < until:
+        exchange.wfile.write(b" ")
+        time.sleep(0.2)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _STATE: Final = re.compile(r"state(?:\?after=(\d{1,15}))?", re.ASCII)
+_UNNAMED_PORT: Final = 80  # browsers leave it out
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 
 
@@ -59,7 +60,8 @@ class Door(NamedTuple):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
+        port = "" if self.port == _UNNAMED_PORT else f":{self.port}"
+        return f"127.0.0.1{port}", f"localhost{port}"
 
 
 def judge(request: PageRequest, door: Door) -> PageWish | Refused:

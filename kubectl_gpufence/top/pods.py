@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 
 
 _BAR_WIDTH: Final = 108
-"""
-Columns from which on a bar takes no room from the names.
-"""
+"""Columns from which on a bar takes no room from the names."""
 
 
 class PodLine(NamedTuple):
@@ -121,8 +119,7 @@ class PodLine(NamedTuple):
     @property
     def nothing(self) -> str:
         """
-        Return what stands where no figures are: nobody knows what a pod does on a node whose agent
-        says nothing of it, while one without a node does nothing.
+        Return what stands for figures: unknown on a node whose agent says nothing of the pod.
         """
         return UNKNOWN if self.node and self.row is None else NOT_THERE
 

@@ -297,6 +297,45 @@ def test_the_page_says_when_nobody_answers_any_longer(tab: Tab) -> None:
     assert tab.run("document.body.classList.contains('lost')")
 
 
+def test_what_counts_is_no_part_of_a_status(tab: Tab) -> None:
+    """
+    While looks fail a screen reader says so once, and not each second how old the page is.
+    """
+    with served(typical()) as found:
+        shown(tab, found)
+        found.looks.scene = None  # type: ignore[assignment]  # a bug of ours
+        tab.wait("document.querySelector('#live').innerText.startsWith('this look has failed')")
+        tab.run("document.querySelector('#live').title = document.querySelector('#live').innerText")
+        tab.wait("/this is [^012].* old/.test(document.querySelector('#old').innerText)")
+
+        assert tab.run("(live => live.title === live.innerText)(document.querySelector('#live'))")
+
+
+def test_two_questions_at_once_are_one(tab: Tab) -> None:
+    """
+    Who comes back to the page while it asks gets no point of the last hour twice.
+    """
+    with served(typical()) as found:
+        shown(tab, found)
+        found.looks.gate.clear()
+        times = tab.run(
+            "(async () => { clearTimeout(live.timer); live.look = 0; past.times.length = 0;"
+            "await Promise.all([poll(), poll()]); return past.times; })()"
+        )
+
+    assert 1 == len(times)
+
+
+def test_a_short_name_of_a_node_stays_on_one_line(tab: Tab) -> None:
+    """
+    Long names of pods take no room from it, so that rows are one line high.
+    """
+    with served(typical()) as found:
+        shown(tab, found)
+
+        assert 1 == tab.run("document.querySelector('#rows .node bdi').getClientRects().length")
+
+
 def test_a_card_shows_its_pods_alone(tab: Tab) -> None:
     """
     A button of the card chooses them, and another one all again.

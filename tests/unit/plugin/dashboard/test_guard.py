@@ -48,6 +48,15 @@ def test_other_names_of_this_machine_are_refused(host: str) -> None:
     assert HTTPStatus.MISDIRECTED_REQUEST == refusal(host=host)
 
 
+def test_the_port_that_browsers_leave_out() -> None:
+    """
+    At port 80 a browser names the host alone.
+    """
+    request = PageRequest("GET", "/a-token/", {"host": ("127.0.0.1",)})
+
+    assert PageWish(page=True) == judge(request, Door("a-token", 80))
+
+
 def test_a_request_names_one_host() -> None:
     """
     None or two is no request of a browser.

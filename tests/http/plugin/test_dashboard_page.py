@@ -5,7 +5,6 @@ The page in a real browser.
 import json
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,9 +14,9 @@ from kubectl_gpufence.dashboard.model import PageEvent
 from tests.support.chromium import PROGRAM, Chromium, Tab
 from tests.support.dashboard import HOSTILE, TOKEN, Served, crowd, served, with_hung_agent
 from tests.support.observing import wait_until
+from tests.support.other_site import other_site
 from tests.support.plugin import agent, card_row, pod_row, scene, snapshot, use_row
 from tests.support.plugin_cases import typical
-from tests.support.threads import Serving
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium is installed here")
 
@@ -149,12 +148,9 @@ def test_another_sites_page_cannot_read_it(tab: Tab) -> None:
     Even one that knows the token gets neither page nor state: not by asking, not as a script, not
     in a frame.
     """
-    with served(typical()) as found:
-        site = _Site(("127.0.0.1", 0), _Another)
-        site.script = _ATTEMPTS.replace("ADDRESS", found.server.address)
-        with Serving(site):
-            tab.open(f"http://localhost:{site.server_address[1]}/")
-            told = tab.wait("window.told")
+    with served(typical()) as found, other_site(found.server.address) as url:
+        tab.open(url)
+        told = tab.wait("window.told")
 
     assert {
         "fetch": "refused",
@@ -353,50 +349,6 @@ def test_a_card_shows_its_pods_alone(tab: Tab) -> None:
         wait_until(lambda: tab.run(ROWS) == 64, "all pods")
 
 
-class _Site(ThreadingHTTPServer):
-    """
-    Another site on this machine.
-    """
-
-    daemon_threads = True
-    script = ""
-
-
-class _Another(BaseHTTPRequestHandler):
-    server: _Site
-
-    def do_GET(self) -> None:
-        body = f"<!DOCTYPE html><body><script>{self.server.script}</script>".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-_ATTEMPTS = """
-const told = {};
-const loads = tag => new Promise(done => {
-  const element = document.createElement(tag);
-  element.onload = () => done(element);
-  element.onerror = () => done(null);
-  element.src = 'ADDRESS' + (tag === 'script' ? 'state' : '');
-  document.body.append(element);
-});
-(async () => {
-  told.fetch = await fetch('ADDRESSstate').then(answer => answer.text(), () => 'refused');
-  told.opaque = await fetch('ADDRESSstate', {mode: 'no-cors'})
-    .then(answer => answer.type, () => 'opaque');
-  told.script = await loads('script') ? 'run' : 'refused';
-  const frame = await loads('iframe');
-  try { told.frame = frame.contentDocument.body.innerText; } catch { told.frame = 'unreadable'; }
-  if (told.frame === undefined || frame.contentDocument === null) told.frame = 'unreadable';
-  window.told = JSON.stringify(told);
-})();
-"""
 _CONTRAST = """
 (() => {
   const light = text => {

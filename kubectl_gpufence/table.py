@@ -7,9 +7,7 @@ Every cell and sentence is made printable here, so that no name or annotation st
 
 from __future__ import annotations
 
-import re
 import textwrap
-import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
@@ -30,7 +28,6 @@ _GAP: Final = "  "
 _BAR_CELLS = 6
 _LEAST_NAME = 12
 _PLAIN = "\x1b[0m"
-_COLOURED = re.compile(r"(\x1b\[[0-9;]*m)|(.)", re.DOTALL)
 
 
 class Tone(Enum):
@@ -152,23 +149,6 @@ def narrowed(
             break
         left = [column for column in left if column.title != title]
     return left
-
-
-def clipped(line: str, width: int) -> str:
-    """
-    Cut a line that may have colours where it would leave the terminal; those of East Asia are two
-    places wide.
-    """
-    parts, room = [], width
-    for match in _COLOURED.finditer(line):
-        if match[1]:
-            parts.append(match[1])
-            continue
-        room -= 2 if unicodedata.east_asian_width(match[2]) in "WF" else 1
-        if room < 0:
-            return "".join((*parts, _PLAIN if "\x1b" in line else ""))
-        parts.append(match[2])
-    return line
 
 
 def csv_line(values: Iterable[object]) -> str:

@@ -16,6 +16,8 @@ import tty
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from kubectl_gpufence.widths import width_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
@@ -136,7 +138,9 @@ class KeyTerminal:
         parts = [] if self._shown else ["\x1b[2J"]
         for place, line in enumerate(lines):
             if place >= len(self._shown) or self._shown[place] != line:
-                parts.append(f"\x1b[{place + 1};1H{line}\x1b[0m\x1b[K")
+                # Behind a full line the cursor is still on its last letter, which would go.
+                rest = "\x1b[K" if width_of(line) < self._size[0] else ""
+                parts.append(f"\x1b[{place + 1};1H{line}\x1b[0m{rest}")
         if len(lines) < len(self._shown):
             parts.append(f"\x1b[{len(lines) + 1};1H\x1b[J")
         if parts:

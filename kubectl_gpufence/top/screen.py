@@ -12,7 +12,6 @@ from kubectl_gpufence.table import (
     Cell,
     Display,
     Tone,
-    clipped,
     coloured,
     counted,
     narrowed,
@@ -21,6 +20,7 @@ from kubectl_gpufence.table import (
 from kubectl_gpufence.top.cards import card_columns, card_lines, node_columns, node_lines
 from kubectl_gpufence.top.keys import FOOTER, HELP, OWN_ORDER
 from kubectl_gpufence.top.pods import pod_columns, pod_lines, verdict_on
+from kubectl_gpufence.widths import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

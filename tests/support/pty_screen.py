@@ -185,7 +185,8 @@ class PtyScreen:
             return
         rows = range(self._row, self.lines if letter == "J" else self._row + 1)
         for row in rows:
-            start = self._column if row == self._row else 0
+            # Behind its last column the cursor is still on it, as in a real terminal.
+            start = min(self._column, self.columns - 1) if row == self._row else 0
             if row < self.lines:
                 self._screen[row][start:] = [" "] * (self.columns - start)
 

@@ -209,6 +209,8 @@ def test_a_window_is_filled_and_never_overflows(crowded: Desk, columns: int) -> 
         if columns >= 60:
             assert {"POD", "USED"} <= set(text[1].split())
             assert "within" in text[2]
+        keys = " q  quit   /  filter   <>  sort   I  invert   Tab  pods, cards, nodes"
+        screen.wait(lambda text: text[11].startswith(keys[:columns].rstrip()))
         frames = screen.raw.split("\x1b[2J")[-1]
         assert "\n" not in frames
 

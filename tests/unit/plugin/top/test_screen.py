@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from kubectl_gpufence.scene import Scene
-from kubectl_gpufence.table import Column, Display, clipped, narrowed
+from kubectl_gpufence.table import Column, Display, narrowed
 from kubectl_gpufence.top.keys import WatchView
 from kubectl_gpufence.top.screen import ScreenSize, Shown, page_of, screen
+from kubectl_gpufence.widths import clipped, width_of
 from tests.support.plugin_cases import odd, odd_cards, silent, typical
 
 SIZE = ScreenSize(120, 20)
@@ -232,6 +233,13 @@ def test_lines_are_cut_where_the_terminal_ends() -> None:
     assert "ab" == clipped("abc", 2)
     assert "\x1b[31mab\x1b[0m" == clipped("\x1b[31mabc\x1b[0m", 2)
     assert "漢" == clipped("漢字", 3)
+
+
+def test_colours_take_no_place() -> None:
+    """
+    A line is as wide as what is seen of it.
+    """
+    assert (3, 5) == (width_of("\x1b[31mabc\x1b[0m"), width_of("a漢字"))
 
 
 def test_a_column_is_given_up_only_for_want_of_room() -> None:

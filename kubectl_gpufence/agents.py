@@ -103,7 +103,8 @@ def ask_agents(
         try:
             text = page_of(pod)
             snapshot = read_snapshot(text, cut)
-            return NodeAgent(node, name, snapshot=snapshot, text=text if cut is None else "")
+            agent = NodeAgent(node, name, snapshot=snapshot, text=text if cut is None else "")
+            return _of_its_node(agent, snapshot.node)
         except GpufenceError as error:
             return NodeAgent(
                 node,
@@ -118,3 +119,12 @@ def ask_agents(
         while (waiting := wait(asked, timeout=_PATIENCE_SECONDS)).not_done:
             progress(f"waiting for {len(waiting.not_done)} of {counted(len(asked), 'agent')}")
         return tuple(item.result() for item in asked)
+
+
+def _of_its_node(agent: NodeAgent, node: str) -> NodeAgent:
+    """
+    Return an agent that is the one of its node: an address may lead to another node's.
+    """
+    if not agent.is_direct or agent.node == node:
+        return agent
+    return NodeAgent(agent.node, agent.pod, trouble=f"the agent of node {node} is at its address")

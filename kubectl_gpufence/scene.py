@@ -33,7 +33,8 @@ _MOST_NAMED = 3
 class NodeAgent:
     """
     One node's agent and its snapshot, or why there is none; `text` is the snapshot as it came,
-    `denied` that the caller may not ask, `late` that it took long to give no answer.
+    `denied` that the caller may not ask, `late` that it took long to give no answer. One that is
+    asked at an address of its own is called as that.
     """
 
     node: str
@@ -44,6 +45,10 @@ class NodeAgent:
     denied: bool = False
     late: bool = False
     text: str = ""
+
+    @property
+    def is_direct(self) -> bool:
+        return "/" in self.pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from gpufence.text import printable
 from kubectl_gpufence.dashboard.history import card_key, pod_key
 from kubectl_gpufence.scene import staleness
 from kubectl_gpufence.table import (
+    UNKNOWN,
     Cell,
     Tone,
     allowed,
@@ -107,9 +108,11 @@ def _sum(pods: Sequence[PodLine], cards: Sequence[CardLine]) -> dict[str, object
     used = total_of([card.used_bytes for card in known])
     total = total_of([card.total_bytes for card in known])
     over = {(line.namespace, line.name) for line in pods if line.use and line.use.over_seconds >= 1}
+    unseen = {(line.namespace, line.name) for line in pods if held_on_card(line) == UNKNOWN}
     return {
         "pods": counted(len({(line.namespace, line.name) for line in pods}), "pod"),
         "over": len(over),
+        "unseen": len(unseen),
         "cards": counted(len(cards), "card"),
         "unknown": len(cards) - len(known),
         "used": gibibytes(used),

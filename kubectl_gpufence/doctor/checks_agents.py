@@ -152,6 +152,8 @@ def _health(agents: dict[str, NodeAgent]) -> Iterator[Finding]:
 
 def _of_agent(node: str, agent: NodeAgent) -> Iterator[Finding]:
     logs = f"see `kubectl -n {SYSTEM_NAMESPACE} logs {agent.pod}`"
+    if agent.is_direct:
+        logs = f"see what the agent at {agent.pod} logs, and whether that is its address"
     if not agent.ready:
         yield wrong(_AGENTS, f"{agent.pod} on {node} is not ready", logs)
     elif agent.snapshot is not None:

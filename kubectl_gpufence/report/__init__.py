@@ -60,7 +60,9 @@ def run(call: argparse.Namespace, reader: ClusterReader, output: Output) -> int:
         output.notes([f"measured since {first}" + _until(first, last), CAUTION])
     else:
         where = f"in namespace {call.namespace}" if call.namespace else "in any namespace"
-        output.notes([f"no agent has seen a pod with GPU memory {where}"])
+        silent = any(agent.snapshot is None for agent in scene.agents.values())
+        agents = "no agent that answers" if silent else "no agent"
+        output.notes([f"{agents} has seen a pod with GPU memory {where}"])
     output.notes(scene.notes)
     return 0
 

@@ -114,7 +114,7 @@ def test_an_agent_that_hangs_is_unknown_and_never_zero(tab: Tab) -> None:
     assert 16 == len(pods) == hatched
     assert {("?", "?", "?", "agent", "silent")} == {tuple(pod.split()[-5:]) for pod in pods}
     assert "1 agent (gpu-1): it does not answer in time" in tab.text()
-    assert "8 unknown" in tab.text()
+    assert "on 16 cards, 8 unknown; 32 pods, 0 over, 16 unknown" in tab.text()
 
 
 def test_hostile_names_are_words(tab: Tab) -> None:

@@ -27,6 +27,26 @@ def test_an_agent_is_asked_at_its_address(desk: Desk) -> None:
     assert "9.9.9" in said.out
 
 
+def test_the_agent_of_another_node_is_no_answer(desk: Desk) -> None:
+    """
+    Where addresses are mixed up, nothing is shown as measured on the wrong node.
+    """
+    desk.get("/v1/snapshot", reply(write_snapshot(snapshot()).encode()))
+
+    said = desk.run("top", "nodes", "--agents", f"gpu-2={desk.server.url}")
+
+    assert f"note: 1 agent (gpu-2): the agent of node {NODE} is at its address" in said.err
+
+
+def test_a_report_is_of_those_agents_that_answer(desk: Desk) -> None:
+    """
+    Nobody knows what a silent one has seen.
+    """
+    said = desk.run("report", "-A", "--agents", f"{NODE}=http://127.0.0.1:9")
+
+    assert "note: no agent that answers has seen a pod with GPU memory" in said.err
+
+
 def test_the_environment_names_agents_too(desk: Desk) -> None:
     """
     Several stand in one variable, and a call that names some itself leaves it aside.

@@ -12,6 +12,7 @@ from kubectl_gpufence.doctor.read import TAINTS
 from tests.http.plugin.desk import ABSENT, DENIED, Desk, agent_pod, listed, namespace
 from tests.support.api_server import reply
 from tests.support.http_server import Exchange
+from tests.support.plugin import NODE
 
 SYSTEM = "/api/v1/namespaces/gpufence-system"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -122,3 +123,13 @@ def test_rights_that_cannot_be_asked_for_are_not_claimed(healthy: Desk) -> None:
     healthy.server.on(REVIEWS, DENIED)
 
     assert "permissions" not in healthy.run("doctor").out
+
+
+def test_a_silent_agent_leads_to_its_address(healthy: Desk) -> None:
+    """
+    Nobody is sent to the logs of a pod that there is not.
+    """
+    said = healthy.run("doctor", "--agents", f"{NODE}=http://127.0.0.1:9")
+
+    assert 1 == said.code
+    assert "-> see what the agent at http://127.0.0.1:9 logs" in said.out

@@ -3,12 +3,15 @@ Ways into a running control plane: kubeconfig files, tokens, kubectl, and a look
 """
 
 import http.client
+import json
 import ssl
 import subprocess
 from collections.abc import Mapping
+from contextlib import closing
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote
 
 from simulator.controlplane import programs
@@ -25,7 +28,7 @@ from simulator.controlplane.identities import (
 from simulator.controlplane.programs import LOOPBACK
 
 KUBECTL_SECONDS = 60.0
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -55,16 +58,27 @@ class PlaneClients:
         """
         Return whether a program answers a path with 200; one that is not there yet does not.
         """
-        connection = http.client.HTTPSConnection(
-            LOOPBACK, self._layout.ports[program], context=self._context, timeout=ANSWER_SECONDS
-        )
         try:
-            connection.request("GET", path)
-            return connection.getresponse().status == HTTPStatus.OK
+            return self._answer("GET", path, program=program)[0] == HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
-        finally:
-            connection.close()
+
+    def request(self, method: str, path: str, body: object = None) -> Mapping[str, Any]:
+        """
+        Ask the API server as administrator, for a small part of what kubectl costs; return the
+        object that it answers with. What is to be deleted may be gone.
+
+        Raises RequestError where it says no, or nothing.
+        """
+        try:
+            status, said = self._answer(method, path, body)
+        except (OSError, http.client.HTTPException) as error:
+            raise RequestError(f"{method} {path} got no answer: {error}") from error
+        answer: dict[str, Any] = json.loads(said)
+        gone = method == "DELETE" and status == HTTPStatus.NOT_FOUND
+        if status >= HTTPStatus.BAD_REQUEST and not gone:
+            raise RequestError(f"{method} {path} ended with {status}: {answer.get('message')}")
+        return answer
 
     def kubeconfig(self, label: str, user: User) -> Path:
         """
@@ -114,6 +128,22 @@ class PlaneClients:
                 f"kubectl {' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}"
             )
         return done
+
+    def _answer(
+        self, method: str, path: str, body: object = None, *, program: str = programs.API_SERVER
+    ) -> tuple[int, bytes]:
+        connection = http.client.HTTPSConnection(
+            LOOPBACK, self._layout.ports[program], context=self._context, timeout=ANSWER_SECONDS
+        )
+        with closing(connection):
+            connection.request(
+                method,
+                path,
+                None if body is None else json.dumps(body),
+                {"Content-Type": "application/json"},
+            )
+            response = connection.getresponse()
+            return response.status, response.read()
 
     def _file(self, label: str) -> Path:
         return self._layout.folder / f"{quote(label, safe='')}.kubeconfig"

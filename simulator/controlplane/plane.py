@@ -28,6 +28,7 @@ from simulator.controlplane.servers import Servers
 from simulator.progress import Progress
 
 PLAIN = PlaneOptions()
+NAMESPACES = "/api/v1/namespaces"
 SILENCE = Progress()
 
 
@@ -128,16 +129,16 @@ class ControlPlane:
 
         A token that is bound to a pod also names the node that the pod runs on.
         """
-        bound: tuple[str, ...] = ()
+        spec: dict[str, object] = {"expirationSeconds": seconds}
         if pod is not None:
-            bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod}")
+            spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": pod}
         elif node is not None:
-            bound = ("--bound-object-kind=Node", f"--bound-object-name={node}")
-        lasting = f"--duration={seconds}s"
-        meant = (f"--audience={audience}",) if audience else ()
-        return self.kubectl(
-            "create", "token", name, "-n", namespace, lasting, *meant, *bound
-        ).stdout.strip()
+            spec["boundObjectRef"] = {"kind": "Node", "apiVersion": "v1", "name": node}
+        if audience:
+            spec["audiences"] = [audience]
+        path = f"{NAMESPACES}/{namespace}/serviceaccounts/{name}/token"
+        made = self._clients.request("POST", path, {"spec": spec})
+        return str(made["status"]["token"])
 
     def token_kubeconfig(self, label: str, token: str) -> Path:
         """
@@ -153,13 +154,13 @@ class ControlPlane:
         With a controller manager it is lent once pods can be made in it.
         """
         name = f"{prefix}-{uuid4().hex[:8]}"
-        self.kubectl("create", "namespace", name)
+        self._clients.request("POST", NAMESPACES, {"metadata": {"name": name}})
         if self._layout.options.controller_manager:
-            self._servers.wait_for_object(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+            self._servers.wait_for_object(f"{NAMESPACES}/{name}/serviceaccounts/default")
         try:
             yield name
         finally:
-            self.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+            self._clients.request("DELETE", f"{NAMESPACES}/{name}")
 
 
 def _assemble(

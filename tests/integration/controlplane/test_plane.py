@@ -174,6 +174,16 @@ def test_token_can_be_bound_to_a_node(control_plane: ControlPlane, namespace: st
     assert "pod" not in claims["kubernetes.io"]
 
 
+def test_an_account_that_is_not_there_has_no_token(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """
+    What the API server says of that is handed on.
+    """
+    with pytest.raises(RequestError, match='ended with 404: serviceaccounts "nobody" not found'):
+        control_plane.service_account_token(namespace, "nobody")
+
+
 def test_restart_keeps_address_and_data(control_plane: ControlPlane, namespace: str) -> None:
     """
     After a restart the same kubeconfig finds the same objects at the same address.

@@ -1,6 +1,7 @@
 """
-What holds for all tests: no deadline for an example on a machine that may be busy, long first, and
-no coverage of properties, whose many examples it would slow down by half.
+What holds for all tests: no deadline for an example on a machine that may be busy, long first, what
+computes between what waits, and no coverage of searches, whose many examples it would slow down
+by half.
 """
 
 import signal
@@ -23,10 +24,20 @@ LONG_FIRST: Final = (
     "tests/integration/",
     "tests/contract/",
     "tests/http/",
-    "tests/property/",
 )
+COMPUTING: Final = (
+    "tests/adversary/test_judge",
+    "tests/golden/",
+    "tests/manifests/",
+    "tests/property/",
+    "tests/unit/",
+)
+WAITING_PART: Final = 0.85
+"""
+So far into the list what waits is spread; after that there are only short files, for a common end.
+"""
 
-UNCOVERED: Final = "tests/property/"
+UNCOVERED: Final = ("tests/property/", "tests/adversary/test_judge")
 
 settings.register_profile("gpufence", examples())
 settings.load_profile("gpufence")
@@ -39,11 +50,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
-    Begin with what takes long, so that no worker is left alone with it at the end.
+    Begin with what takes long, so that no worker is left alone with it at the end, and deal out
+    between it what computes, so that cores have work while others wait.
 
     Within a folder the order stays random.
     """
     items.sort(key=lambda item: _place(item.nodeid, LONG_FIRST))
+    when = _spread([item.nodeid.partition("::")[0] for item in items])
+    items.sort(key=lambda item: when[item.nodeid.partition("::")[0]])
     for item in items:
         if item.nodeid.startswith(UNCOVERED):
             item.add_marker(pytest.mark.no_cover)
@@ -60,6 +74,18 @@ def followed() -> Iterator[None]:
         if Coverage.current() is not None:
             patch.setenv("COVERAGE_PROCESS_START", str(ROOT / "pyproject.toml"))
         yield
+
+
+def _spread(paths: Sequence[str]) -> dict[str, float]:
+    """
+    Return when each file has its turn, between 0 and 1: those that wait and those that compute each
+    in their order, and both all the time.
+    """
+    when: dict[str, float] = {}
+    for computing, part in ((False, WAITING_PART), (True, 1.0)):
+        kind = [each for each in dict.fromkeys(paths) if each.startswith(COMPUTING) is computing]
+        when |= {path: part * place / len(kind) for place, path in enumerate(kind)}
+    return when
 
 
 def _place(nodeid: str, prefixes: Sequence[str]) -> int:

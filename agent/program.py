@@ -8,8 +8,10 @@ import gc
 import logging
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from agent.clock import boottime, timestamp
 from agent.cluster import AgentCluster, ClusterSettings, Impersonation
@@ -30,7 +32,7 @@ from agent.version import version
 from gpufence.names import SIMULATOR_STATE
 from gpufence.need import write_bounded
 from gpufence.settings import shown_settings, unknown_settings
-from gpufence.snapshot import write_snapshot
+from gpufence.snapshot import CUTS, write_snapshot
 from kube import connect
 from service.endings import end_signals, first_of
 from service.exposition import CONTENT_TYPE
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from agent.model.taint import Disorder
     from gpufence.cards import NodeCards
     from gpufence.need import NodeNeed
+    from gpufence.snapshot import SnapshotCut
     from kube import ClientSettings
 
 _LAST_TICK_SECONDS = 1.0
@@ -131,6 +134,12 @@ class Program:
             "/healthz": self._health,
             "/metrics": CachedPage(CONTENT_TYPE, self._metrics, boottime),
             "/v1/snapshot": CachedPage(JSON, self._snapshot, boottime),
+            **{
+                f"/v1/snapshot?{urlencode(cut.query)}": CachedPage(
+                    JSON, partial(self._snapshot, cut), boottime
+                )
+                for cut in CUTS
+            },
             "/v1/need": CachedPage(JSON, self._need, boottime),
         }
 
@@ -169,9 +178,9 @@ class Program:
     def _metrics(self) -> str:
         return page(self._loop.state, self._now(), boottime())
 
-    def _snapshot(self) -> str:
+    def _snapshot(self, cut: SnapshotCut | None = None) -> str:
         rows = snapshot_of(self._loop.state, self._now(), boottime(), timestamp())
-        return write_snapshot(rows) + "\n"
+        return write_snapshot(rows, cut) + "\n"
 
     def _need(self) -> str:
         need = need_of(self._loop.state.need, self._settings.node)

@@ -37,11 +37,17 @@ def read_node(node: Object, defaults: Units) -> GpuNode | None:
     `defaults` are the operator's settings, for units that the node leaves open. What cannot be read
     counts as not there: a broken label on one node must not stop admission for all.
     """
+    return node_stating(node, defaults, stated_cards(node))
+
+
+def node_stating(node: Object, defaults: Units, stated: NodeCards | None) -> GpuNode | None:
+    """
+    Do the same for whoever has read what the Node's own agent wrote.
+    """
     metadata = as_object(node.get("metadata"), "metadata")
     status = as_object(node.get("status"), "status")
     labels = as_texts(metadata.get("labels"), "metadata.labels")
     offered = _offered(status, "allocatable")
-    stated = stated_cards(node)
     if not offered and (stated is None or not stated.cards):
         return None
     cards = stated.cards if stated is not None and stated.cards else _by_labels(labels)

@@ -169,9 +169,10 @@ def join_plan(plan: Plan, containers: Mapping[str, str]) -> str:
     )
 
 
-def read_plan(text: str) -> Plan:
+def read_plan(text: str, alike: dict[object, Setting] | None = None) -> Plan:
     """
-    Read the annotation.
+    Read the annotation; `alike` are settings that have been read before, for whoever reads
+    thousands: those of one node and one framework are the same.
 
     Raises:
         UnknownVersionError: a newer webhook wrote it; work the limits out instead.
@@ -179,12 +180,13 @@ def read_plan(text: str) -> Plan:
     """
     written = read_versioned(text, PLAN, VERSION)
     containers = as_object(written.get("containers"), f"{PLAN}.containers")
+    alike = {} if alike is None else alike
     return Plan(
         mode=read_mode(as_text(written.get("mode"), f"{PLAN}.mode"), f"{PLAN}.mode"),
         dialect=as_text(written.get("dialect"), f"{PLAN}.dialect"),
         limit_bytes=_bytes(written.get("limit"), f"{PLAN}.limit"),
         containers={
-            name: _container(as_object(item, f"{PLAN}.containers[{name}]"), name)
+            name: _container(as_object(item, f"{PLAN}.containers[{name}]"), name, alike)
             for name, item in containers.items()
         },
         namespace=as_texts(written.get("namespace"), f"{PLAN}.namespace"),
@@ -200,7 +202,7 @@ def _profile(value: object, path: str) -> ProfileUsed | None:
     return ProfileUsed(name, as_integer(written.get("generation"), f"{path}.generation"))
 
 
-def _container(written: Object, name: str) -> ContainerPlan:
+def _container(written: Object, name: str, alike: dict[object, Setting]) -> ContainerPlan:
     path = f"{PLAN}.containers[{name}]"
     known: dict[str, int] = {}  # most settings of a container have the same amounts
     return ContainerPlan(
@@ -211,7 +213,7 @@ def _container(written: Object, name: str) -> ContainerPlan:
         headroom=_member(Headroom, written.get("headroom"), f"{path}.headroom"),
         cap_bytes=_bytes(written.get("cap"), f"{path}.cap"),
         settings=tuple(
-            _setting(item, f"{path}.settings[{position}]", known)
+            _setting(item, f"{path}.settings[{position}]", known, alike)
             for position, item in enumerate(objects(written.get("settings"), f"{path}.settings"))
         ),
         runs=as_text(written.get("runs"), f"{path}.runs"),
@@ -219,7 +221,20 @@ def _container(written: Object, name: str) -> ContainerPlan:
     )
 
 
-def _setting(written: Object, path: str, known: dict[str, int]) -> Setting:
+def _setting(
+    written: Object, path: str, known: dict[str, int], alike: dict[object, Setting]
+) -> Setting:
+    same = tuple(written.items())
+    try:
+        found = alike.get(same)
+    except TypeError:  # something is no text, and the reader says what
+        return _read_setting(written, path, known)
+    if found is None:
+        found = alike[same] = _read_setting(written, path, known)
+    return found
+
+
+def _read_setting(written: Object, path: str, known: dict[str, int]) -> Setting:
     user = written.get("user")
     return Setting(
         env=as_text(written.get("env"), f"{path}.env"),

@@ -4,6 +4,7 @@ How connections to the API server are made and cut, and in words why they failed
 
 from __future__ import annotations
 
+import queue
 import socket
 import ssl
 import threading
@@ -68,6 +69,33 @@ class Sockets:
                 continue  # closed already
 
 
+class LendingPool(urllib3.HTTPConnectionPool):
+    """
+    A pool that lends its idle connections to whoever speaks on them himself.
+    """
+
+    def lend(self) -> HTTPConnection | None:
+        """
+        Return a connection that is open and silent; None where there is none.
+        """
+        try:
+            found: HTTPConnection | None = self.pool.get(block=False) if self.pool else None
+        except queue.Empty:
+            return None
+        if found is not None and found.is_connected:
+            return found
+        self._put_conn(found)
+        return None
+
+    def take_back(self, connection: HTTPConnection, again: bool) -> None:  # noqa: FBT001 (by place)
+        """
+        Take a connection back, which may be asked `again` or not.
+        """
+        if not again:
+            connection.close()
+        self._put_conn(connection)
+
+
 def connect_pool(access: Access, connections: int, sockets: Sockets) -> urllib3.PoolManager:
     """
     Make a pool for one server whose connections are noted in `sockets`.
@@ -84,10 +112,10 @@ def connect_pool(access: Access, connections: int, sockets: Sockets) -> urllib3.
             super().connect()
             sockets.add(self)
 
-    class PlainPool(urllib3.HTTPConnectionPool):
+    class PlainPool(LendingPool):
         ConnectionCls = Plain
 
-    class SecurePool(urllib3.HTTPSConnectionPool):
+    class SecurePool(LendingPool, urllib3.HTTPSConnectionPool):
         ConnectionCls = Secure
 
     pool.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}

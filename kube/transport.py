@@ -7,14 +7,17 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 from urllib3.exceptions import TimeoutError as SlowAnswerError
 
-from kube.connections import Sockets, connect_pool, explain
+from kube.connections import LendingPool, Sockets, connect_pool, explain
 from kube.errors import BadReplyError, SilenceError, UnreachableError
+from kube.exchange import Answer, OddAnswerError, written
 from kube.replies import RawReply
 
 if TYPE_CHECKING:
@@ -65,7 +68,9 @@ class Stream:
     The answer to a request that stays open; `status` is known, the body comes as it comes.
     """
 
-    def __init__(self, request: Request, server: str, response: urllib3.BaseHTTPResponse) -> None:
+    def __init__(
+        self, request: Request, server: str, response: urllib3.BaseHTTPResponse | Answer
+    ) -> None:
         self._request = request
         self._server = server
         self._response = response
@@ -101,6 +106,8 @@ class Transport:
         self._access = access
         self._sockets = Sockets()
         self._pool = connect_pool(access, pool_connections, self._sockets)
+        at = urlsplit(access.server)
+        self._host, self._prefix = at.netloc.rpartition("@")[2], at.path
 
     def send(self, request: Request, patience: Patience, most_bytes: int | None = None) -> RawReply:
         """
@@ -136,7 +143,14 @@ class Transport:
     def close(self) -> None:
         self._pool.clear()
 
-    def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
+    def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse | Answer:
+        broke = False
+        try:
+            answer = self._at_once(request, patience)
+            if answer is not None:
+                return answer
+        except OddAnswerError:
+            broke = True
         try:
             return self._request(request, patience)
         except SSLError:
@@ -144,9 +158,27 @@ class Transport:
                 raise
         except ProtocolError:
             # The server may close an idle connection in the instant in which we reuse it.
-            if request.method != "GET":
+            if broke or request.method != "GET":
                 raise
         return self._request(request, patience)
+
+    def _at_once(self, request: Request, patience: Patience) -> Answer | None:
+        """
+        Ask on a connection that is open; None where there is none.
+
+        Raises OddAnswerError when that came to nothing, and the connection is closed.
+        """
+        if request.method != "GET" or self._access.proxy is not None:
+            return None
+        text = written(self._prefix + request.target, self._host, request.headers)
+        pool = self._pool.connection_from_url(self._access.server)
+        if text is None or not isinstance(pool, LendingPool):
+            return None
+        connection = pool.lend()
+        if connection is None:
+            return None
+        connection.sock.settimeout(patience.reply_seconds)
+        return Answer(connection.sock, text, partial(pool.take_back, connection))
 
     def _request(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
         return self._pool.request(
@@ -172,7 +204,7 @@ def _explained(request: Request, server: str) -> Iterator[None]:
 
 def _read_until(
     request: Request,
-    response: urllib3.BaseHTTPResponse,
+    response: urllib3.BaseHTTPResponse | Answer,
     deadline: float,
     most_bytes: int | None,
 ) -> bytes:

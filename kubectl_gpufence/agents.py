@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence.errors import GpufenceError
-from gpufence.snapshot import only, read_snapshot
+from gpufence.snapshot import read_snapshot
 from kube import ForbiddenError
 from kubectl_gpufence.pods import is_ready, name_of, node_of
 from kubectl_gpufence.reasons import silence_reason
@@ -31,10 +31,6 @@ Agents that are asked at the same time: as many that hang cost no more than one 
 LATE_SECONDS: Final = 1.0
 """An agent that takes longer to give no answer costs those time who wait for all."""
 SNAPSHOT: Final = "/v1/snapshot"
-CARD_ROWS: Final = only("cards")
-POD_ROWS: Final = only("pods")
-CARDS_AND_PODS: Final = only("cards", "pods")
-OWNER_ROWS: Final = only("owners")
 _PATIENCE_SECONDS: Final = 2.0
 
 

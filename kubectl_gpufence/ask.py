@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import SYSTEM_NAMESPACE
+from gpufence.snapshot import CARDS_AND_PODS
 from kube import (
     ForbiddenError,
     NotFoundError,
@@ -24,7 +25,6 @@ from kube import (
 )
 from kube.lists import collect_pages
 from kubectl_gpufence.agents import (
-    CARDS_AND_PODS,
     MOST_ASKED,
     SNAPSHOT,
     AgentPatience,
@@ -166,7 +166,9 @@ class ClusterReader:
         """
         Ask these agents for their snapshots, or for what a cut leaves of them.
         """
-        return ask_agents(pods, partial(self.ask_agent, path=SNAPSHOT), self.progress, cut)
+        query = None if cut is None else cut.query
+        page_of = partial(self.ask_agent, path=SNAPSHOT, query=query)
+        return ask_agents(pods, page_of, self.progress, cut)
 
     def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
         """
@@ -225,7 +227,7 @@ class ClusterReader:
         """
         return scene_of(objects, self.agents(objects.agent_pods, cut))
 
-    def ask_agent(self, pod: Object, path: str) -> str:
+    def ask_agent(self, pod: Object, path: str, query: Mapping[str, str] | None = None) -> str:
         """
         Read a page of an agent, and wait no longer than agents take.
 
@@ -235,18 +237,24 @@ class ClusterReader:
         if self.over():
             raise MissingError("nobody waits for it any longer")
         most = self.agent_seconds
-        return self.patience.ask(lambda seconds: self.proxied(pod, path, min(seconds, most)))
+        return self.patience.ask(lambda seconds: self.proxied(pod, path, min(seconds, most), query))
 
-    def proxied(self, pod: Object, path: str, seconds: float | None = None) -> str:
+    def proxied(
+        self,
+        pod: Object,
+        path: str,
+        seconds: float | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> str:
         """
         Read a page of a pod's status port through the API server, or at its own address.
         """
         seconds = self.agent_seconds if seconds is None else seconds
         if name_of(pod) in self.direct.agents.values():
-            return page(f"{name_of(pod)}{path}", seconds)
+            return page(f"{name_of(pod)}{path}", seconds, query)
         target = f"{name_of(pod)}:{status_port(pod)}"
         at = core("namespaces", SYSTEM_NAMESPACE, "pods", target, "proxy")
-        return self.client.text(f"{at}{path}", timeout_seconds=seconds)
+        return self.client.text(f"{at}{path}", query, timeout_seconds=seconds)
 
     def _scene(self, agents: NotedPods, read: Callable[[], SeenObjects], cut: SnapshotCut) -> Scene:
         """

@@ -14,6 +14,7 @@ from kubectl_gpufence.pods import STATUS, is_ready, name_of, node_of, read_recor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpufence.plan import Setting
     from gpufence.shape import Object
     from kubectl_gpufence.pods import RecordedPlan, SeenPod
 
@@ -23,13 +24,16 @@ _DECLARING: Final = frozenset({*ANNOTATION_KEYS, *CARD_KEYS})
 class AlikePlans:
     """
     Reads plans, equal ones that come soon after each other once: pods of one owner stand together
-    in a list, and their plans are equal on nodes of one kind.
+    in a list, and their plans are equal on nodes of one kind. What plans say of settings is read
+    once for all that are alike.
     """
 
     MOST: Final = 64
+    MOST_SETTINGS: Final = 4096
 
     def __init__(self) -> None:
         self._known: dict[str, RecordedPlan] = {}
+        self._settings: dict[object, Setting] = {}
 
     def __call__(self, annotations: Mapping[str, str]) -> RecordedPlan:
         text = annotations.get(names.PLAN)
@@ -39,7 +43,9 @@ class AlikePlans:
         if found is None:
             if len(self._known) >= self.MOST:
                 self._known.clear()
-            found = self._known[text] = read_recorded(annotations)
+            if len(self._settings) >= self.MOST_SETTINGS:
+                self._settings.clear()
+            found = self._known[text] = read_recorded(annotations, self._settings)
         return found
 
 

@@ -14,6 +14,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 from gpufence.addresses import read_agents, read_url
 from gpufence.errors import GpufenceError
@@ -73,7 +74,7 @@ def addresses(call: argparse.Namespace, environ: Mapping[str, str]) -> Direct:
     return Direct(read_agents(listed, field_of), read_url(controller, at) if controller else "")
 
 
-def page(url: str, timeout_seconds: float) -> str:
+def page(url: str, timeout_seconds: float, query: Mapping[str, str] | None = None) -> str:
     """
     Read a page that stands at an address, past any proxy.
 
@@ -81,9 +82,10 @@ def page(url: str, timeout_seconds: float) -> str:
         AddressError: nobody answers there, or not with a page.
     """
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    asked = f"{url}?{urlencode(query)}" if query else url
     try:
         until = time.monotonic() + timeout_seconds
-        with direct.open(url, timeout=timeout_seconds) as answer:
+        with direct.open(asked, timeout=timeout_seconds) as answer:
             return _read_until(answer, until).decode()
     except (OSError, HTTPException, ValueError) as error:
         raise AddressError(f"{printable(url)}: {printable(str(error))}") from error

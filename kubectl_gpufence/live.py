@@ -11,8 +11,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
+from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError
-from kubectl_gpufence.agents import CARDS_AND_PODS
 from kubectl_gpufence.pods import name_of
 from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.scene import scene_of

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpufence.nodes import GpuNode
-    from gpufence.plan import Plan
+    from gpufence.plan import Plan, Setting
     from gpufence.pods import Pod
 
 STATUS_PORT: Final = 8080
@@ -169,7 +169,9 @@ def see_pod(
     )
 
 
-def read_recorded(annotations: Mapping[str, str]) -> RecordedPlan:
+def read_recorded(
+    annotations: Mapping[str, str], alike: dict[object, Setting] | None = None
+) -> RecordedPlan:
     """
     Read the plan that the webhook wrote on a pod.
     """
@@ -178,7 +180,7 @@ def read_recorded(annotations: Mapping[str, str]) -> RecordedPlan:
         seen = names.INJECTED in annotations
         return RecordedPlan(trouble=f"{names.PLAN} is missing" if seen else "")
     try:
-        return RecordedPlan(plan=read_plan(text))
+        return RecordedPlan(plan=read_plan(text, alike))
     except UnknownVersionError as error:
         return RecordedPlan(trouble=str(error), newer=True)
     except GpufenceError as error:

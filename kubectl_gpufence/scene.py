@@ -11,7 +11,7 @@ from gpufence.cards import NodeCards, read_cards
 from gpufence.dialects import Units
 from gpufence.errors import GpufenceError
 from gpufence.names import CARDS
-from gpufence.nodes import GpuNode, read_node
+from gpufence.nodes import GpuNode, node_stating
 from gpufence.text import duration
 from kubectl_gpufence.pods import annotations_of, name_of
 from kubectl_gpufence.table import counted
@@ -128,18 +128,15 @@ def see_node(raw: Object) -> SeenNode:
     Raises:
         InvalidError: it is no node at all.
     """
-    name, gpu = name_of(raw), read_node(raw, Units())
-    gpu = None if gpu is None else gpu._replace(labels={})
     text = annotations_of(raw).get(CARDS)
-    if text is None:
-        return SeenNode(name, gpu)
+    cards, trouble = None, ""
     try:
-        cards = read_cards(text)
+        cards = None if text is None else read_cards(text)
     except GpufenceError as error:
-        return SeenNode(name, gpu, cards_trouble=str(error))
-    if gpu is not None and gpu.cards == cards.cards:
-        cards = cards._replace(cards=gpu.cards)
-    return SeenNode(name, gpu, cards=cards)
+        trouble = str(error)
+    gpu = node_stating(raw, Units(), cards)
+    gpu = None if gpu is None else gpu._replace(labels={})
+    return SeenNode(name_of(raw), gpu, cards, trouble)
 
 
 def row_of(pod: SeenPod, snapshot: Snapshot | None) -> PodRow | None:

@@ -101,8 +101,9 @@ class CachedPage:
 
 class StatusServer(ThreadingHTTPServer):
     """
-    Serves the pages on a socket that listens already, until closed. A folder, whose name ends in a
-    slash, answers for every path below it.
+    Serves the pages on a socket that listens already, until closed. A page may have a query in its
+    name; one without answers to every query. A folder, whose name ends in a slash, answers for
+    every path below it.
     """
 
     daemon_threads = True
@@ -228,9 +229,11 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        page = self.server.pages.get(path) or self._in_folder(path)
+        pages = self.server.pages
+        page = pages.get(self.path) or pages.get(path) or self._in_folder(path)
         if page is None:
-            known = ", ".join(sorted([*self.server.pages, *self.server.folders]))
+            names = {name.partition("?")[0] for name in (*pages, *self.server.folders)}
+            known = ", ".join(sorted(names))
             self._reply(text_reply(HTTPStatus.NOT_FOUND, f"there are {known}"))
             return
         try:

@@ -4,11 +4,17 @@ What an agent knows of its node at one moment: `/v1/snapshot`, for the plugin an
 
 from gpufence.snapshot.codec import (
     VERSION,
-    SnapshotCut,
-    only,
-    outlines,
     read_snapshot,
     write_snapshot,
+)
+from gpufence.snapshot.cuts import (
+    CARD_ROWS,
+    CARDS_AND_PODS,
+    CUTS,
+    OUTLINES,
+    OWNER_ROWS,
+    POD_ROWS,
+    SnapshotCut,
 )
 from gpufence.snapshot.rows import (
     BUSY,
@@ -26,6 +32,12 @@ from gpufence.snapshot.rows import (
 
 __all__ = [
     "BUSY",
+    "CARDS_AND_PODS",
+    "CARD_ROWS",
+    "CUTS",
+    "OUTLINES",
+    "OWNER_ROWS",
+    "POD_ROWS",
     "VERSION",
     "ActivityRow",
     "CardRow",
@@ -38,8 +50,6 @@ __all__ = [
     "SnapshotCut",
     "SnapshotPart",
     "UseRow",
-    "only",
-    "outlines",
     "read_snapshot",
     "write_snapshot",
 ]

@@ -6,7 +6,7 @@ can tell.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final
 
 from gpufence.fields import (
     BYTES,
@@ -23,7 +23,7 @@ from gpufence.fields import (
     or_null,
     several,
 )
-from gpufence.shape import Object, as_text, objects, read_versioned
+from gpufence.shape import Object, as_text, read_versioned
 from gpufence.snapshot.rows import (
     ActivityRow,
     CardRow,
@@ -33,31 +33,26 @@ from gpufence.snapshot.rows import (
     PodRow,
     ProcessRow,
     Snapshot,
-    SnapshotPart,
     UseRow,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-SnapshotCut: TypeAlias = "Callable[[Object], Object]"
+    from gpufence.snapshot.cuts import SnapshotCut
 
 VERSION: Final = 1
 
 _NAME = "snapshot"
-_NOBODY: Final[Object] = {
-    **dict.fromkeys(("uid", "namespace", "name", "owner", "undeclared"), ""),
-    **dict.fromkeys(("injected", "terminating"), False),
-}
-_PARTS: Final[frozenset[SnapshotPart]] = frozenset(get_args(SnapshotPart))
 
 
-def write_snapshot(snapshot: Snapshot) -> str:
+def write_snapshot(snapshot: Snapshot, cut: SnapshotCut | None = None) -> str:
     """
-    Write one line of JSON, keys in a fixed order; times are kept to the millisecond.
+    Write one line of JSON, or what a cut leaves of it, keys in a fixed order; times are kept to the
+    millisecond.
     """
-    whole = {"v": VERSION, **_SNAPSHOT.write(snapshot)}
-    return json.dumps(whole, separators=(",", ":"), allow_nan=False)
+    whole: Object = {"v": VERSION, **_SNAPSHOT.write(snapshot)}
+    return json.dumps(
+        whole if cut is None else cut.leave(whole), separators=(",", ":"), allow_nan=False
+    )
 
 
 def read_snapshot(text: str, cut: SnapshotCut | None = None) -> Snapshot:
@@ -69,29 +64,7 @@ def read_snapshot(text: str, cut: SnapshotCut | None = None) -> Snapshot:
         InvalidError: it is not what an agent writes.
     """
     written = read_versioned(text, _NAME, VERSION)
-    return _SNAPSHOT.read(written if cut is None else cut(written), _NAME)
-
-
-def only(*parts: SnapshotPart) -> SnapshotCut:
-    """
-    Return what leaves of the lists these parts, the others being empty.
-    """
-    others: dict[str, object] = {part: [] for part in _PARTS - {*parts}}
-    return lambda written: {**written, **others}
-
-
-def outlines(written: Object) -> Object:
-    """
-    Leave the cards, and of the pods which are fenced and which are over their limits.
-    """
-    left = only("cards", "pods")(written)
-    pods = objects(left.get("pods"), "pods")
-    return {**left, "pods": [{**_NOBODY, **_outline(pod)} for pod in pods]}
-
-
-def _outline(pod: Object) -> Object:
-    over = [use for use in objects(pod.get("uses"), "uses") if use.get("over")]
-    return {"mode": pod.get("mode"), "uses": over}
+    return _SNAPSHOT.read(written if cut is None else cut.leave(written), _NAME)
 
 
 def _write_nobody(row: NobodyRow) -> dict[str, object]:

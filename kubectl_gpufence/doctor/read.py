@@ -13,8 +13,8 @@ from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.mode import MODES
 from gpufence.shape import Object, as_object, as_text, objects
+from gpufence.snapshot import CARD_ROWS
 from kube import ForbiddenError, KubeError, NotFoundError, as_is, core, group
-from kubectl_gpufence.agents import CARD_ROWS
 from kubectl_gpufence.ask import WEBHOOK_LABEL
 from kubectl_gpufence.doctor.checks_claims import read_class, read_published, read_tainted
 from kubectl_gpufence.doctor.installation import (

@@ -10,8 +10,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from gpufence.errors import GpufenceError
+from gpufence.snapshot import CARDS_AND_PODS
 from kube import KubeError, ReplyError, core
-from kubectl_gpufence.agents import CARDS_AND_PODS
 from kubectl_gpufence.ask import LIVING, NO_AGENTS, reading
 from kubectl_gpufence.gpushare.books import read_book, read_booking, with_bookings
 from kubectl_gpufence.gpushare.tables import Holdings, details, summary

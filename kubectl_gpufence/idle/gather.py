@@ -10,12 +10,12 @@ from gpufence.errors import GpufenceError, InvalidError
 from gpufence.names import CONTROLLER, SYSTEM_NAMESPACE
 from gpufence.releases import read_owners
 from gpufence.shape import as_object, objects
+from gpufence.snapshot import POD_ROWS
 from kube import ForbiddenError, NotFoundError, as_is, core
 from kube.discovery import Kinds
 from kube.kinds import ApiKind
 from kube.owners import ApiOwner, owner_of
 from kube.workloads import find_owner
-from kubectl_gpufence.agents import POD_ROWS
 from kubectl_gpufence.ask import LIVING, NO_AGENTS
 from kubectl_gpufence.direct import AddressError, page
 from kubectl_gpufence.idle.lines import IdleScene, OwnedPod

@@ -12,9 +12,9 @@ import yaml
 from gpufence.dialects import Units
 from gpufence.errors import InvalidError
 from gpufence.shape import as_object
+from gpufence.snapshot import CARDS_AND_PODS
 from gpufence.text import printable
 from kube import ForbiddenError, NotFoundError
-from kubectl_gpufence.agents import CARDS_AND_PODS
 from kubectl_gpufence.pods import owner_of
 from kubectl_gpufence.recommend.amounts import NodeWords
 from kubectl_gpufence.recommend.lines import need_json, needs_csv, needs_table, title

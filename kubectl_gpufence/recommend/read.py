@@ -24,10 +24,10 @@ from gpufence.need import (
 )
 from gpufence.need.profile import KIND, read_profile
 from gpufence.need.summary import NO_TERMS
+from gpufence.snapshot import OWNER_ROWS
 from gpufence.times import write_moment
 from kube import ForbiddenError, NotFoundError, core
 from kube.kinds import ApiKind
-from kubectl_gpufence.agents import OWNER_ROWS
 from kubectl_gpufence.pods import annotations_of, is_ready, name_of, node_of
 from kubectl_gpufence.recommend.lines import chosen
 from kubectl_gpufence.report.owners import owner_lines

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from gpufence.need import merged
 from gpufence.need.target import MARGIN_PERCENT
 from gpufence.shape import as_object, as_text
+from gpufence.snapshot import OWNER_ROWS
 from kube import ForbiddenError, core
-from kubectl_gpufence.agents import OWNER_ROWS
 from kubectl_gpufence.pods import node_of
 from kubectl_gpufence.report.owners import (
     owner_json,

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from gpufence.snapshot import outlines
+from gpufence.snapshot import OUTLINES
 from kube import KubeError
 from kubectl_gpufence.reasons import advice
 from kubectl_gpufence.top.cards import (
@@ -71,7 +71,7 @@ def _repeat(call: argparse.Namespace, reader: ClusterReader, output: Output) -> 
 def _read(call: argparse.Namespace, reader: ClusterReader) -> Scene:
     if call.what == "pods":
         return reader.scene_of_pods(call.namespace, call.node)
-    return reader.scene_of_nodes(call.node, outlines)
+    return reader.scene_of_nodes(call.node, OUTLINES)
 
 
 def _table(call: argparse.Namespace, scene: Scene, display: Display) -> list[str]:

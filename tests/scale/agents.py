@@ -13,6 +13,7 @@ from typing import Final
 
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import (
+    CUTS,
     ActivityRow,
     CardRow,
     OwnerRow,
@@ -28,6 +29,7 @@ from tests.scale.size import Size
 
 _LIMIT: Final = objects.UNITS * GIB
 _ALLOWED: Final = 2150 * MIB
+_PART: Final = re.compile(rb"\S+ /v1/snapshot\?only=(\S+) ")
 _WHOSE: Final = re.compile(rb"x-forwarded-uri: \S*/gpufence-agent-(\d+)", re.IGNORECASE)
 _STARTED: Final = "2026-01-02T00:00:00Z"
 
@@ -92,6 +94,14 @@ def _owner(pod: int) -> OwnerRow:
     )
 
 
+def _pages(said: Snapshot) -> dict[str, bytes]:
+    """
+    Write all that an agent says, and each part of it.
+    """
+    parts = {cut.name: write_snapshot(said, cut).encode() for cut in CUTS}
+    return {"": write_snapshot(said).encode(), **parts}
+
+
 class PlayedAgents:
     """
     Answers whoever asks.
@@ -100,9 +110,7 @@ class PlayedAgents:
     def __init__(self, wanted: Size) -> None:
         self._size = wanted
         # Made once: what answering takes is not measured here.
-        self._pages = [
-            write_snapshot(snapshot(node, wanted)).encode() for node in range(wanted.nodes)
-        ]
+        self._pages = [_pages(snapshot(node, wanted)) for node in range(wanted.nodes)]
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -112,17 +120,19 @@ class PlayedAgents:
             if 0 <= number < self._size.nodes and self._size.is_silent(number):
                 await reader.read()  # until they have had enough
                 return
-            writer.write(self._reply(number))
+            part = _PART.match(head)
+            writer.write(self._reply(number, part[1].decode() if part else ""))
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
 
-    def _reply(self, number: int) -> bytes:
+    def _reply(self, number: int, part: str) -> bytes:
         if not 0 <= number < self._size.nodes:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        body = self._pages[number]
+        pages = self._pages[number]
+        body = pages.get(part, pages[""])
         head = (
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"

@@ -38,6 +38,7 @@ def serve(stay_seconds: float = 20.0) -> StatusServer:
     pages = {
         "/healthz": lambda: text_reply(HTTPStatus.OK, "ok"),
         "/large": lambda: StatusReply(HTTPStatus.OK, LARGE),
+        "/large?only=little": lambda: text_reply(HTTPStatus.OK, "little"),
         "/broken": broken,
     }
     server = StatusServer(listen("LISTEN", (LOOPBACK, 0), BACKLOG), pages, stay_seconds)
@@ -115,6 +116,14 @@ def test_a_large_page_arrives_whole(server: StatusServer) -> None:
     A page larger than every buffer on the way arrives to the last byte.
     """
     assert (200, LARGE) == get(server, "/large")
+
+
+def test_a_page_may_have_parts(server: StatusServer) -> None:
+    """
+    A query that is a page's name is answered by it, and any other by the page without one.
+    """
+    assert b"little\n" == get(server, "/large?only=little")[1]
+    assert LARGE == get(server, "/large?only=other")[1]
 
 
 def test_a_page_with_a_bug_hurts_no_other(server: StatusServer) -> None:

@@ -10,6 +10,9 @@ import pytest
 from gpufence.errors import InvalidError, UnknownVersionError
 from gpufence.quantity import GIB, MIB
 from gpufence.snapshot import (
+    CARD_ROWS,
+    CUTS,
+    OUTLINES,
     CardRow,
     NobodyRow,
     OwnerRow,
@@ -17,9 +20,8 @@ from gpufence.snapshot import (
     PodRow,
     ProcessRow,
     Snapshot,
+    SnapshotCut,
     UseRow,
-    only,
-    outlines,
     read_snapshot,
     write_snapshot,
 )
@@ -131,9 +133,20 @@ def test_parts_that_nobody_wants_are_not_read() -> None:
     said = written()
     said["owners"] = "none of these"
 
-    read = read_snapshot(json.dumps(said), only("cards"))
+    read = read_snapshot(json.dumps(said), CARD_ROWS)
 
     assert (SNAPSHOT.cards, (), (), ()) == (read.cards, read.pods, read.nobody, read.owners)
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=[cut.name for cut in CUTS])
+def test_a_part_reads_the_same_whoever_left_the_rest(cut: SnapshotCut) -> None:
+    """
+    An agent that knows the part says no more than it; an older one says everything.
+    """
+    newer, older = write_snapshot(SNAPSHOT, cut), write_snapshot(SNAPSHOT)
+
+    assert len(newer) < len(older)
+    assert read_snapshot(older, cut) == read_snapshot(newer, cut)
 
 
 def test_outlines_tell_which_pods_are_fenced_and_over() -> None:
@@ -142,7 +155,7 @@ def test_outlines_tell_which_pods_are_fenced_and_over() -> None:
     """
     said = written()
     said["pods"][0]["uses"][0]["over"] = 5.0
-    outlined = read_snapshot(json.dumps(said), outlines)
+    outlined = read_snapshot(json.dumps(said), OUTLINES)
 
     assert SNAPSHOT.cards == outlined.cards
     assert [(pod.mode, "") for pod in SNAPSHOT.pods] == [
@@ -159,7 +172,7 @@ def test_an_outline_of_what_is_no_snapshot_names_the_field() -> None:
     said["pods"] = "none"
 
     with pytest.raises(InvalidError, match="pods"):
-        read_snapshot(json.dumps(said), outlines)
+        read_snapshot(json.dumps(said), OUTLINES)
 
 
 @pytest.mark.parametrize("rows", ["cards", "pods", "nobody", "owners"])

@@ -6,9 +6,9 @@ from time import sleep
 
 import pytest
 
-from gpufence.snapshot import outlines, write_snapshot
+from gpufence.snapshot import CARD_ROWS, OUTLINES, write_snapshot
 from kube import JsonObject, UnreachableError
-from kubectl_gpufence.agents import CARD_ROWS, AgentPatience, ask_agents
+from kubectl_gpufence.agents import AgentPatience, ask_agents
 from tests.support.plugin import pod_row, snapshot, use_row
 
 
@@ -102,7 +102,7 @@ def test_tables_of_nodes_keep_which_pods_are_fenced_and_over() -> None:
     fenced, over = pod_row(), pod_row(use_row(over_seconds=5.0), use_row())
     text = write_snapshot(snapshot(fenced, over))
 
-    [answer] = ask_agents([ready("a")], lambda _: text, quietly, outlines)
+    [answer] = ask_agents([ready("a")], lambda _: text, quietly, OUTLINES)
 
     assert answer.snapshot is not None
     assert [("evict", 0), ("evict", 1)] == [

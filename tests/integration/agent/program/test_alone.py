@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from gpufence.snapshot import read_snapshot
 from simulator.nvml.build import environment
 from simulator.nvml.state import State
 from tests.support.agent.process import AgentProcess
@@ -27,6 +28,7 @@ def test_without_a_cluster_memory_is_nobodys(tmp_path: Path) -> None:
     with AgentProcess(**settings, GPUFENCE_MISSPELT="1") as agent:
         assert eventually(lambda: len(agent.snapshot().nobody) == 1)
         said, metrics = agent.snapshot(), agent.metrics()
+        cards = read_snapshot(agent.get("/v1/snapshot?only=cards")[1])
         agent.wait_for("GPUFENCE_MISSPELT is no setting")
         with closing(http.client.HTTPConnection(LOOPBACK, agent.port, timeout=20)) as client:
             client.request("DELETE", "/v1/snapshot")
@@ -35,6 +37,7 @@ def test_without_a_cluster_memory_is_nobodys(tmp_path: Path) -> None:
 
     assert (sleeper.pid, 2 << 30) == (said.nobody[0].process.pid, said.nobody[0].process.used_bytes)
     assert ["Tesla T4", "NVIDIA A100-SXM4-40GB"] == [card.model for card in said.cards]
+    assert ((), len(said.cards)) == (cards.nobody, len(cards.cards))
     assert (False, "", "") == (said.fresh, said.highest, said.trouble)
     assert [] == [name for name in metrics if "cluster" in name]
     assert 405 == status

@@ -59,8 +59,15 @@ class RowKind(NamedTuple, Generic[R]):
         return self.make(*values)
 
     def read_all(self, value: object, path: str) -> tuple[R, ...]:
-        items = enumerate(objects(value, path))
-        return tuple([self.read(item, f"{path}[{place}]") for place, item in items])
+        """
+        Read rows; those that are written alike and stand together are one.
+        """
+        rows: list[R] = []
+        before: Object | None = None
+        for place, item in enumerate(objects(value, path)):
+            rows.append(rows[-1] if item == before else self.read(item, f"{path}[{place}]"))
+            before = item
+        return tuple(rows)
 
 
 def or_null(kind: FieldKind) -> FieldKind:

@@ -45,7 +45,7 @@ def written(target: str, host: str, headers: Mapping[str, str]) -> bytes | None:
     return "\r\n".join([*head, "", ""]).encode("ascii")
 
 
-class Answer:
+class PlainAnswer:
     """
     An answer whose head is there: its status, its headers by small names, and its body as it comes.
     `done` is told, once, whether the connection may be asked again.

@@ -17,7 +17,7 @@ from urllib3.exceptions import TimeoutError as SlowAnswerError
 
 from kube.connections import LendingPool, Sockets, connect_pool, explain
 from kube.errors import BadReplyError, SilenceError, UnreachableError
-from kube.exchange import Answer, OddAnswerError, written
+from kube.exchange import OddAnswerError, PlainAnswer, written
 from kube.replies import RawReply
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Stream:
     """
 
     def __init__(
-        self, request: Request, server: str, response: urllib3.BaseHTTPResponse | Answer
+        self, request: Request, server: str, response: urllib3.BaseHTTPResponse | PlainAnswer
     ) -> None:
         self._request = request
         self._server = server
@@ -143,7 +143,7 @@ class Transport:
     def close(self) -> None:
         self._pool.clear()
 
-    def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse | Answer:
+    def _open(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse | PlainAnswer:
         broke = False
         try:
             answer = self._at_once(request, patience)
@@ -162,7 +162,7 @@ class Transport:
                 raise
         return self._request(request, patience)
 
-    def _at_once(self, request: Request, patience: Patience) -> Answer | None:
+    def _at_once(self, request: Request, patience: Patience) -> PlainAnswer | None:
         """
         Ask on a connection that is open; None where there is none.
 
@@ -178,7 +178,7 @@ class Transport:
         if connection is None:
             return None
         connection.sock.settimeout(patience.reply_seconds)
-        return Answer(connection.sock, text, partial(pool.take_back, connection))
+        return PlainAnswer(connection.sock, text, partial(pool.take_back, connection))
 
     def _request(self, request: Request, patience: Patience) -> urllib3.BaseHTTPResponse:
         return self._pool.request(
@@ -204,7 +204,7 @@ def _explained(request: Request, server: str) -> Iterator[None]:
 
 def _read_until(
     request: Request,
-    response: urllib3.BaseHTTPResponse | Answer,
+    response: urllib3.BaseHTTPResponse | PlainAnswer,
     deadline: float,
     most_bytes: int | None,
 ) -> bytes:

@@ -166,8 +166,7 @@ class ClusterReader:
         """
         Ask these agents for their snapshots, or for what a cut leaves of them.
         """
-        query = None if cut is None else cut.query
-        page_of = partial(self.ask_agent, path=SNAPSHOT, query=query)
+        page_of = partial(self.ask_agent, path=SNAPSHOT, query=cut and cut.query)
         return ask_agents(pods, page_of, self.progress, cut)
 
     def agent_on(self, node: str, agent_pods: Iterable[JsonObject]) -> NodeAgent | None:
@@ -227,7 +226,7 @@ class ClusterReader:
         """
         return scene_of(objects, self.agents(objects.agent_pods, cut))
 
-    def ask_agent(self, pod: Object, path: str, query: Mapping[str, str] | None = None) -> str:
+    def ask_agent(self, pod: Object, path: str, query: Query | None = None) -> str:
         """
         Read a page of an agent, and wait no longer than agents take.
 
@@ -240,11 +239,7 @@ class ClusterReader:
         return self.patience.ask(lambda seconds: self.proxied(pod, path, min(seconds, most), query))
 
     def proxied(
-        self,
-        pod: Object,
-        path: str,
-        seconds: float | None = None,
-        query: Mapping[str, str] | None = None,
+        self, pod: Object, path: str, seconds: float | None = None, query: Query | None = None
     ) -> str:
         """
         Read a page of a pod's status port through the API server, or at its own address.

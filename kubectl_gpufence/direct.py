@@ -74,7 +74,7 @@ def addresses(call: argparse.Namespace, environ: Mapping[str, str]) -> Direct:
     return Direct(read_agents(listed, field_of), read_url(controller, at) if controller else "")
 
 
-def page(url: str, timeout_seconds: float, query: Mapping[str, str] | None = None) -> str:
+def page(url: str, timeout_seconds: float, query: Mapping[str, str | int] | None = None) -> str:
     """
     Read a page that stands at an address, past any proxy.
 

@@ -26,7 +26,7 @@ class SnapshotCut(NamedTuple):
     leave: Callable[[Object], Object]
 
     @property
-    def query(self) -> dict[str, str]:
+    def query(self) -> dict[str, str | int]:
         return {"only": self.name}
 
 

@@ -6,7 +6,7 @@ import pytest
 from urllib3.exceptions import ProtocolError
 from urllib3.exceptions import TimeoutError as SlowAnswerError
 
-from kube.exchange import Answer, OddAnswerError, written
+from kube.exchange import OddAnswerError, PlainAnswer, written
 
 COUNTED = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nX-Kind: a\r\nX-Kind: b\r\n\r\nhello there"
 CHUNKED = (
@@ -35,11 +35,11 @@ class Wire:
             raise self._error
         return self._pieces.pop(0) if self._pieces else b""
 
-    def answer(self) -> Answer:
-        return Answer(self, b"GET", self.ends.append)  # type: ignore[arg-type]  # all it needs
+    def answer(self) -> PlainAnswer:
+        return PlainAnswer(self, b"GET", self.ends.append)  # type: ignore[arg-type]  # all it needs
 
 
-def body(answer: Answer) -> bytes:
+def body(answer: PlainAnswer) -> bytes:
     pieces = []
     while piece := answer.read1(1, decode_content=False):
         pieces.append(piece)

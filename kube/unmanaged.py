@@ -10,45 +10,66 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Inside of a JSON string each quote has a backslash before it, so that neither can be part of one:
-# after the quote that ends a string comes no letter. Nothing in managedFields is a list.
-_BEGIN: Final = b',"managedFields":[{'
-_END: Final = b'}]},"'
-_LETTERS: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz")
+# Inside of a JSON string each quote has a backslash before it, so that this is never part of one.
+_BEGIN: Final = b',"managedFields":['
+_LONGEST_STRING_BYTES: Final = 16 * 2**20
 
 
 def unmanaged(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """
-    Leave out of each object the fields of its managers, wherever a chunk may end.
+    Leave out of each object the list of its managers, wherever a chunk may end.
     """
-    rest, inside = b"", False
+    rest = b""
+    managers: _Managers | None = None
     for chunk in chunks:
         rest += chunk
         pieces = []
-        while (at := _end(rest) if inside else rest.find(_BEGIN)) >= 0:
-            if not inside:
-                pieces.append(rest[:at])
-            rest = rest[at + (_SKIPPED if inside else len(_BEGIN)) :]
-            inside = not inside
-        kept = len(_END) if inside else len(_BEGIN) - 1
-        at = max(len(rest) - kept, 0)
-        if not inside:
+        while managers is not None or _BEGIN in rest:
+            if managers is None:
+                before, _, rest = rest.partition(_BEGIN)
+                pieces.append(before)
+                managers = _Managers()
+            rest = rest[managers.read(rest) :]
+            if managers.depth:
+                break
+            managers = None
+        if managers is None:
+            at = max(len(rest) - len(_BEGIN) + 1, 0)
             pieces.append(rest[:at])
-        rest = rest[at:]
-        if found := b"".join(pieces):
-            yield found
-    if rest and not inside:
+            rest = rest[at:]
+        elif len(rest) > _LONGEST_STRING_BYTES:
+            return
+        if left := b"".join(pieces):
+            yield left
+    if managers is None and rest:
         yield rest
 
 
-_SKIPPED: Final = 2  # of _END: what closes the last manager and the list of them
-
-
-def _end(text: bytes) -> int:
+class _Managers:
     """
-    Find where the fields of managers end; -1 where that is not there.
+    A list of managers that is passed over: how many lists are open, and whether a string is.
     """
-    at = text.find(_END)
-    while at >= 0 and at + len(_END) < len(text) and text[at + len(_END)] not in _LETTERS:
-        at = text.find(_END, at + 1)
-    return at if at + len(_END) < len(text) else -1
+
+    def __init__(self) -> None:
+        self.depth = 1
+        self._quoted = False
+
+    def read(self, text: bytes) -> int:
+        """
+        Read up to the end, or as far as it can be known, and return how far that is.
+        """
+        at = 0
+        while self.depth and (found := text.find(b"]", at)) >= 0:
+            self._pass(text[at:found])
+            at = found + 1
+            if not self._quoted:
+                self.depth -= 1
+        return at
+
+    def _pass(self, piece: bytes) -> None:
+        if b"\\" in piece:
+            piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
+        if b"[" in piece:
+            outside = piece.split(b'"')[self._quoted :: 2]
+            self.depth += sum(part.count(b"[") for part in outside)
+        self._quoted ^= bool(piece.count(b'"') % 2)

@@ -31,7 +31,6 @@ SMALL_BUT_APART = {
     "agent.health": "port: pure, beside the program that asks it for the kubelet",
     "agent.observe": "port: puts together what three ports say",
     "gpufence.conditions": "entry point: make manifests writes what it says",
-    "kube.unmanaged": "bytes, below the reader of lists, which knows nothing but texts",
     "kubectl_gpufence.idle.keep": "entry point: a verb",
     "simulator.cluster.init": "entry point: the first process of a machine",
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from gpufence.errors import GpufenceError
-from gpufence.snapshot import only, read_snapshot
+from gpufence.snapshot import POD_ROWS, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -92,7 +92,7 @@ class Agents:
         Return what the agents of a few nodes see of pods at this moment, and remember none of it:
         for whoever goes through thousands.
         """
-        names, addresses, cut = [*nodes], self._addresses(), only("pods")
+        names, addresses, cut = [*nodes], self._addresses(), POD_ROWS
         asked = [self._pool.submit(self._fetch, name, addresses.get(name), cut) for name in names]
         return {name: each.result() for name, each in zip(names, asked, strict=True)}
 

@@ -87,4 +87,4 @@ class Published:
 
 
 HELM: Final = Published("helm", "{module}/internal/version.version", "two minutes")
-COSIGN: Final = Published("cosign", "sigs.k8s.io/release-utils/version.gitVersion", "minutes")
+COSIGN: Final = Published("cosign", "sigs.k8s.io/release-utils/version.gitVersion", "ten minutes")

@@ -28,6 +28,7 @@ from tests.http.release.whole import (
     Verdict,
     cosign_in,
     digests,
+    head,
     image_builder,
     released,
 )
@@ -55,8 +56,9 @@ def releases(tmp_path_factory: pytest.TempPathFactory, cosign: Cosign) -> tuple[
     """
     images = image_builder(cache_folder(os.environ) / "release-images")
     folder = tmp_path_factory.mktemp("releases")
-    one = released(folder / "one", cosign, images)
-    return one, released(folder / "some" / "longer" / "way" / "two", cosign, images)
+    commit = head()  # before somebody commits while this runs
+    one = released(folder / "one", commit, cosign, images)
+    return one, released(folder / "some" / "longer" / "way" / "two", commit, cosign, images)
 
 
 @pytest.fixture(scope="module")

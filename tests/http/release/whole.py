@@ -89,11 +89,19 @@ def image_builder(cache: Path) -> tuple[list[str], dict[str, str]]:
     return ["IMAGES=1", f"BASE={base}"], builder.environment
 
 
-def released(clone: Path, cosign: Cosign, images: tuple[list[str], dict[str, str]]) -> Path:
+def head() -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def released(
+    clone: Path, commit: str, cosign: Cosign, images: tuple[list[str], dict[str, str]]
+) -> Path:
     """
-    Clone what is committed, make a release of it, and return the folder with its files.
+    Clone a commit, make a release of it, and return the folder with its files.
     """
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", commit], check=True)
     options, environment = images
     unset = {"SOURCE_DATE_EPOCH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
     variables = {name: text for name, text in os.environ.items() if name not in unset}

@@ -81,7 +81,7 @@ release: $(READY) $(if $(filter 0,$(STANDALONE)),,$(FREEZER)) ## everything that
 	  $(if $(URL),--website $(URL)) $(if $(KEY),--key $(KEY)) $(if $(filter-out 0,$(IMAGES)),--images $(or $(BASE),$(IMAGE_BASE))) \
 	  $(if $(SOURCE),--source $(SOURCE)) $(if $(BUILDER),--builder $(BUILDER))
 
-release-check: $(READY) ## two clean clones release the same bytes, and the real cosign takes them and nothing else (root and Debian packages for the images; 15 minutes)
+release-check: $(READY) ## two clean clones release the same bytes, and the real cosign takes them and nothing else (root and Debian packages for the images; 25 minutes, and ten once for cosign)
 	@$(BIN)/python -m simulator build cosign
 	@$(BIN)/pytest -m release --timeout 3600 tests/http/release
 

@@ -30,6 +30,7 @@ PENDING: Final = -1
 
 _NO_ADDRESS = "unknown"
 _MOST_GIB = 100  # of one card; who counts more of them counts MiB
+_LEAST = -LARGEST - 1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
@@ -174,24 +175,42 @@ def _units(amounts: Object, resource: str) -> int:
 
 def _allocation(text: str) -> dict[int, int]:
     """
-    Read the units by card of all containers; nothing where any of it is not as it should be.
+    Read the units by card of all containers; nothing where any of it is not as it should be. Of a
+    container that is written twice the last counts, as in Go, but each has to be readable.
     """
     try:
-        written = json.loads(text)
+        written = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError):
         return {}
-    containers = written if isinstance(written, dict) else {}
-    by_container = {_integer(key): cards for key, cards in containers.items()}
-    booked: dict[int, int] = {}
-    for container, cards in by_container.items():
-        if container is None or not isinstance(cards, dict | None):
+    by_container: dict[int, Mapping[str, int]] = {}
+    for key, cards in written if isinstance(written, tuple) else ():
+        container, amounts = _integer(key), _amounts(cards)
+        if container is None or amounts is None:
             return {}
-        for key, units in (cards or {}).items():
-            card, amount = _integer(key), _amount(units)
-            if card is None or amount is None:
+        by_container[container] = amounts
+    booked: dict[int, int] = {}
+    for each in by_container.values():
+        for key, units in each.items():
+            card = _integer(key)
+            if card is None:
                 return {}
-            booked[card] = booked.get(card, 0) + amount
+            booked[card] = booked.get(card, 0) + units
     return booked
+
+
+def _amounts(cards: object) -> dict[str, int] | None:
+    """
+    Read the units of one container; null has none.
+    """
+    if not isinstance(cards, tuple | None):
+        return None
+    found: dict[str, int] = {}
+    for key, units in cards or ():
+        amount = _amount(units)
+        if amount is None:
+            return None
+        found[key] = amount
+    return found
 
 
 def _amount(units: object) -> int | None:
@@ -202,9 +221,9 @@ def _amount(units: object) -> int | None:
         return 0
     if isinstance(units, bool) or not isinstance(units, int):
         return None
-    return units if -LARGEST <= units <= LARGEST else None
+    return units if _LEAST <= units <= LARGEST else None
 
 
 def _integer(text: str) -> int | None:
     number = int(text) if _INTEGER.fullmatch(text) else LARGEST + 1
-    return number if -LARGEST <= number <= LARGEST else None
+    return number if _LEAST <= number <= LARGEST else None

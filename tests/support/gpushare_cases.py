@@ -115,6 +115,8 @@ _ACK = Cluster(
         booked("empty", "gpu-1", "2", index="2", allocation='{"0": null}'),
         booked("null-card", "gpu-1", "2", index="2", allocation='{"0": {"0": null}}'),
         booked("same", "gpu-1", "2", allocation='{"0": {"0": 9}, "+0": {"01": 1, "1": 1}}'),
+        booked("twice", "gpu-1", "2", index="2", allocation='{"0": {"0": [], "0": 1}}'),
+        booked("replaced", "gpu-1", "2", allocation='{"0": {"x": 1}, "0": {"3": 1}}'),
     ),
 )
 _ODD = Cluster(
@@ -135,6 +137,7 @@ _ODD = Cluster(
         booked("zero", "gpu-3", "0", index="0"),
     ),
 )
+_FAR = Cluster((sharing("gpu-1"),), (booked("least", index="-9223372036854775808"),))
 _MIB = Cluster(
     (
         sharing("i-2ze0gl97vw1", "7606", "1", "192.168.0.72"),
@@ -158,6 +161,7 @@ CLUSTERS: Final = {
     "mib": _MIB,
     "allocations": _ACK,
     "odd": _ODD,
+    "far": _FAR,
     "nobody": _IDLE,
     "empty": Cluster(),
     "no-sharing": Cluster((sharing("cpu-1", None, None),)),

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpufence.dialects.spec import LARGEST_CARD, UNKNOWN_AMOUNT, WHOLE_CARD, Amount
+from gpufence.asked import DoubtError, asked, memory_of
+from gpufence.dialects.spec import UNKNOWN_AMOUNT, WHOLE_CARD, Amount
 from gpufence.errors import GpufenceError
-from gpufence.names import DRA_CLASSES, DRA_DRIVER, DRA_MEMORY
-from gpufence.pods import EXTENDED
-from gpufence.quantity import read_bytes
+from gpufence.names import DRA_DRIVER
+from gpufence.pods import EXTENDED, ClaimUse
 from gpufence.shape import Object, as_object, as_text, objects
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 MOST_CLAIMS = 8
 """
-Of one pod, that are read: each costs a question while somebody waits for the answer.
+That a pod may name: each costs a question while somebody waits for the answer.
 """
-_MOST_COUNT = 64
+MOST_READ = MOST_CLAIMS + 1  # and the one that its scheduler makes for extended resources
 
 
 class Device(NamedTuple):
@@ -63,31 +63,61 @@ class Reading(NamedTuple):
     cards: Mapping[str, Card] = {}
 
 
-class DoubtError(GpufenceError):
-    """
-    Raised where a claim says nothing that a limit could be made of; the text says why.
-    """
-
-
 def with_devices(pod: Pod, found: Mapping[str, Object | str], reading: Reading) -> Pod:
     """
     Fill in what a pod's claims give it; `found` has each claim, or its template, as the API server
-    shows it, or why it does not, by the pod's own name for it.
+    shows it, or why it does not, by the pod's own name for it, and the classes they ask for.
     """
     if not pod.claims:
         return pod
     devices: list[Device] = []
+    first = first_names(pod)
     try:
-        if len(pod.claims) > MOST_CLAIMS:
+        if has_too_many(pod):
             raise DoubtError(f"it has more than {MOST_CLAIMS} resource claims")
         for ref in pod.claims:
+            if first[ref.name] != ref.name:
+                continue
             claim = found.get(ref.name, "has not been read")
             if isinstance(claim, str):
                 raise DoubtError(f"{called(ref)} {claim}")
-            devices += _devices(ref, claim, reading)
+            devices += _devices(ref, claim, reading, found)
     except GpufenceError as error:
         return pod._replace(devices=(), doubt=str(error))
-    return pod._replace(devices=tuple(devices), doubt="")
+    return _by_first_names(pod, first)._replace(devices=tuple(devices), doubt="")
+
+
+def has_too_many(pod: Pod) -> bool:
+    """
+    Return whether a pod names more claims than are read of one.
+    """
+    return sum([ref.name != EXTENDED for ref in pod.claims]) > MOST_CLAIMS
+
+
+def first_names(pod: Pod) -> dict[str, str]:
+    """
+    Return for each name that a pod has for a claim the first one that it has for just that.
+    """
+    met: dict[str, str] = {}
+    return {
+        ref.name: met.setdefault(ref.claim, ref.name) if ref.claim else ref.name
+        for ref in pod.claims
+    }
+
+
+def _by_first_names(pod: Pod, first: Mapping[str, str]) -> Pod:
+    """
+    Call a claim that a pod names twice by its first name: it is given once.
+    """
+    if all(name == called_first for name, called_first in first.items()):
+        return pod
+    containers = [
+        item._replace(
+            claims=tuple([ClaimUse(first.get(use, use), request) for use, request in item.claims])
+        )
+        for item in pod.containers
+    ]
+    return pod._replace(containers=tuple(containers))
 
 
 def with_parts(pod: Pod, found: Mapping[str, Object | str], reading: Reading) -> Pod:
@@ -125,13 +155,15 @@ def called(ref: PodClaim) -> str:
     return f"resource claim template {ref.template}" if ref.template else f"claim {ref.name}"
 
 
-def _devices(ref: PodClaim, claim: Object, reading: Reading) -> list[Device]:
+def _devices(
+    ref: PodClaim, claim: Object, reading: Reading, found: Mapping[str, Object | str]
+) -> list[Device]:
     metadata = as_object(claim.get("metadata"), "metadata")
     spec = as_object(claim.get("spec"), "spec")
     if not ref.claim:
         if reading.bound:
             raise DoubtError(f"{called(ref)} has not become a claim yet")
-        return list(_asked(ref, as_object(spec.get("spec"), "spec.spec")))
+        return _asked(ref, as_object(spec.get("spec"), "spec.spec"), found)
     if (ref.template or ref.name == EXTENDED) and reading.pod_uid not in ("", *_owners(metadata)):
         raise DoubtError(f"{called(ref)} belongs to another pod")
     status = as_object(claim.get("status"), "status")
@@ -141,7 +173,7 @@ def _devices(ref: PodClaim, claim: Object, reading: Reading) -> list[Device]:
     if not allocation:
         if reading.bound:
             raise DoubtError(f"{called(ref)} is not allocated")
-        return list(_asked(ref, spec))
+        return _asked(ref, spec, found)
     users = _users(status)
     if reading.bound and reading.pod_uid not in users:
         raise DoubtError(f"{called(ref)} is not reserved for this pod")
@@ -188,52 +220,14 @@ def _allocated(ref: PodClaim, allocation: Object, cards: Mapping[str, Card]) -> 
         name = f"{driver}/{pool}/{as_text(item.get('device'), f'{field}.device')}"
         request = as_text(item.get("request"), f"{field}.request").partition("/")[0]
         consumed = as_object(item.get("consumedCapacity"), f"{field}.consumedCapacity")
-        if DRA_MEMORY in consumed:
-            amount = _amount(consumed[DRA_MEMORY], f"{field}.consumedCapacity.{DRA_MEMORY}")
-        else:
+        amount = memory_of(consumed, f"{field}.consumedCapacity")
+        if amount is None:
             amount = UNKNOWN_AMOUNT if item.get("shareID") is not None else WHOLE_CARD
         yield Device(ref.name, request, amount, name, cards.get(name))
 
 
-def _asked(ref: PodClaim, spec: Object) -> Iterator[Device]:
-    """
-    Yield what a claim asks for, as far as that is a GPU for certain or by its memory.
-    """
-    field = "spec.devices.requests"
-    devices = as_object(spec.get("devices"), "spec.devices")
-    for item in objects(devices.get("requests"), field):
-        request = as_text(item.get("name"), f"{field}.name")
-        exactly = as_object(item.get("exactly"), f"{field}.exactly")
-        choices = [exactly] if exactly else objects(item.get("firstAvailable"), field)
-        asked = [amount for each in choices if (amount := _wish(each, field)) is not None]
-        if not asked:
-            continue
-        known = all(each.known for each in asked) and len(asked) == len(choices)
-        amount = Amount(min(each.bytes for each in asked)) if known else UNKNOWN_AMOUNT
-        by_policy = not known and exactly.get("deviceClassName") == DRA_DRIVER
-        counts = [each.get("count") for each in choices]
-        count = min([each for each in counts if isinstance(each, int)], default=1)
-        for _ in range(min(max(count, 1), _MOST_COUNT)):
-            yield Device(ref.name, request, amount, by_policy=by_policy)
-
-
-def _wish(choice: Object, field: str) -> Amount | None:
-    """
-    Read one way to satisfy a request; None for what may be no GPU. Without an amount the driver's
-    policy decides, which may be the whole card or its least share.
-    """
-    if choice.get("adminAccess") is True:
-        return None
-    capacity = as_object(choice.get("capacity"), f"{field}.capacity")
-    requests = as_object(capacity.get("requests"), f"{field}.capacity.requests")
-    if DRA_MEMORY in requests:
-        return _amount(requests[DRA_MEMORY], f"{field}.capacity.requests.{DRA_MEMORY}")
-    named = as_text(choice.get("deviceClassName"), f"{field}.deviceClassName")
-    return UNKNOWN_AMOUNT if named in DRA_CLASSES else None
-
-
-def _amount(value: object, field: str) -> Amount:
-    amount = read_bytes(value, field)
-    if amount > LARGEST_CARD:
-        raise DoubtError(f"{field} is more than any card holds")
-    return Amount(amount)
+def _asked(ref: PodClaim, spec: Object, found: Mapping[str, Object | str]) -> list[Device]:
+    return [
+        Device(ref.name, each.request, each.amount, by_policy=each.by_policy)
+        for each in asked(spec, found)
+    ]

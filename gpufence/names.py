@@ -109,6 +109,7 @@ DRA_DRIVER: Final = "gpu.nvidia.com"  # whose devices are GPUs: resource claims 
 DRA_CLASSES: Final = ("gpu.nvidia.com", "mig.nvidia.com")  # its DeviceClasses: certainly GPUs
 DRA_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"  # + class: asks for its devices
 DRA_MEMORY: Final = "memory"  # capacity of a device: what claims ask for, and have consumed
+DRA_MEMORIES: Final = (DRA_MEMORY, f"{DRA_DRIVER}/{DRA_MEMORY}")  # the two names it may go by
 CUDA_LIMIT: Final = "CUDA_DEVICE_MEMORY_LIMIT"  # variable: what HAMi's library, KAI's too, holds to
 
 # Modules of gpufence.dialects, in the order in which their declarations are read and listed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpufence.cards import Card, Instance, read_capability
 from gpufence.dialects.spec import LARGEST_CARD
 from gpufence.errors import GpufenceError
-from gpufence.names import DRA_DRIVER, DRA_MEMORY
+from gpufence.names import DRA_DRIVER, DRA_MEMORIES
 from gpufence.quantity import read_bytes
 from gpufence.shape import Object, as_integer, as_object, as_text, objects
 
@@ -88,11 +88,10 @@ def _by_policy(device: Object, card: Card) -> int:
     """
     Return what a claim gets of a shared card that says no amount: all of it where no policy does.
     """
-    field = f"spec.devices.capacity.{DRA_MEMORY}"
-    listed = as_object(as_object(device["capacity"], field)[DRA_MEMORY], field)
-    policy = as_object(listed.get("requestPolicy"), f"{field}.requestPolicy")
+    field = "spec.devices.capacity.requestPolicy"
+    policy = as_object(_memory(device).get("requestPolicy"), field)
     try:
-        return min(read_bytes(policy["default"], field), card.memory_bytes)
+        return min(read_bytes(policy["default"], f"{field}.default"), card.memory_bytes)
     except (GpufenceError, KeyError):
         return card.memory_bytes
 
@@ -103,11 +102,9 @@ def _card(device: Object, place: int, called: str) -> Card | None:
     by what claims call it.
     """
     field = "spec.devices"
-    capacity = as_object(device.get("capacity"), f"{field}.capacity")
     uuid = _attribute(device, "uuid", _TEXT) or called
     try:
-        listed = as_object(capacity.get(DRA_MEMORY), f"{field}.capacity.{DRA_MEMORY}")
-        memory = read_bytes(listed.get("value"), f"{field}.capacity.{DRA_MEMORY}")
+        memory = read_bytes(_memory(device).get("value"), f"{field}.capacity.value")
         index = as_integer(_value(device, "index", _NUMBER, place), f"{field}.index")
     except GpufenceError:
         return None
@@ -126,6 +123,16 @@ def _card(device: Object, place: int, called: str) -> Card | None:
         compute_capability=read_capability(".".join(version.split(".")[:2])),
         mig=mig,
     )
+
+
+def _memory(device: Object) -> Object:
+    """
+    Return what a device says of its memory, by either of the names that capacity may go by.
+    """
+    field = "spec.devices.capacity"
+    capacity = as_object(device.get("capacity"), field)
+    key = next((key for key in DRA_MEMORIES if key in capacity), "")
+    return as_object(capacity.get(key), f"{field}.{key}")
 
 
 def _attribute(device: Object, name: str, kind: str) -> str:

@@ -9,14 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gpufence import names
-from gpufence.devices import MOST_CLAIMS
+from gpufence.asked import asking_spec, class_key, classes_of
+from gpufence.devices import MOST_READ
 from gpufence.errors import GpufenceError
 from gpufence.slices import cards_of
 from kube import group
 from kube.kinds import objects_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpufence.cards import Card
     from gpufence.pods import PodClaim
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
 ClaimsFound: TypeAlias = "Mapping[str, Object | str]"
 """
-Each claim by the pod's own name for it, or why nobody can say what it gives.
+Each claim by the pod's own name for it, or why nobody can say what it gives; and the classes that
+they ask for.
 """
+_MOST_CLASSES = 8
 _resource = partial(group, names.RESOURCE_GROUP)
 
 
@@ -54,11 +57,13 @@ class Asking(Protocol):
 
 async def ask_claims(ask: Asking, namespace: str, claims: Sequence[PodClaim]) -> ClaimsFound:
     """
-    Ask for all claims at the same time, or for the templates of those that are not made yet.
+    Ask for all claims at the same time, or for the templates of those that are not made yet; then
+    for the classes that tell whether it is GPUs that they ask for.
     """
-    asked = claims[:MOST_CLAIMS]
+    asked = claims[:MOST_READ]
     answers = await asyncio.gather(*[_ask_claim(ask, namespace, ref) for ref in asked])
-    return {ref.name: answer for ref, answer in zip(asked, answers, strict=True)}
+    found = {ref.name: answer for ref, answer in zip(asked, answers, strict=True)}
+    return {**found, **await _ask_classes(ask, _classes(answers))}
 
 
 async def ask_devices(ask: Asking, node: str) -> Mapping[str, Card]:
@@ -72,10 +77,37 @@ async def ask_devices(ask: Asking, node: str) -> Mapping[str, Card]:
     return cards_of(objects_of(listed, "items"))
 
 
+def _classes(answers: Iterable[Object | str]) -> list[str]:
+    """
+    Return the classes that tell what claims ask for which are not allocated yet.
+    """
+    named: dict[str, None] = {}
+    for answer in answers:
+        if isinstance(answer, str):
+            continue
+        try:
+            named |= dict.fromkeys(classes_of(asking_spec(answer)))
+        except GpufenceError:
+            continue  # whoever reads the claim says what is wrong with it
+    return list(named)
+
+
+async def _ask_classes(ask: Asking, classes: Sequence[str]) -> ClaimsFound:
+    asked, left = classes[:_MOST_CLASSES], classes[_MOST_CLASSES:]
+    answers = await asyncio.gather(*[_ask(ask, "deviceclasses", name) for name in asked])
+    found = {class_key(name): answer for name, answer in zip(asked, answers, strict=True)}
+    why = f"is not read, as no other beyond {_MOST_CLASSES}"
+    return {**found, **{class_key(name): why for name in left}}
+
+
 async def _ask_claim(ask: Asking, namespace: str, ref: PodClaim) -> Object | str:
+    if ref.claim:
+        return await _ask(ask, "namespaces", namespace, "resourceclaims", ref.claim)
+    return await _ask(ask, "namespaces", namespace, "resourceclaimtemplates", ref.template)
+
+
+async def _ask(ask: Asking, *segments: str) -> Object | str:
     try:
-        if ref.claim:
-            return await ask(_resource, "namespaces", namespace, "resourceclaims", ref.claim)
-        return await ask(_resource, "namespaces", namespace, "resourceclaimtemplates", ref.template)
+        return await ask(_resource, *segments)
     except UnknownError as error:
         return "does not exist" if error.reason == "not-found" else f"cannot be read: {error}"

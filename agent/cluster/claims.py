@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from agent.fence import NO_CLAIMS, ClaimsOfPod
 from gpufence import names
 from gpufence.backoff import Backoff
-from gpufence.devices import MOST_CLAIMS, Reading, with_devices
+from gpufence.devices import MOST_READ, Reading, with_devices
 from gpufence.errors import GpufenceError
 from gpufence.pods import read_pod
 from gpufence.slices import cards_of
@@ -158,7 +158,7 @@ class ClaimReader:
         if known is not NO_CLAIMS and not _devices(raw, known).doubt:
             return known.found  # all that is missing is a card
         namespace = str(raw["metadata"].get("namespace", ""))
-        return {ref.name: self._claim(client, namespace, ref) for ref in _claims(raw)[:MOST_CLAIMS]}
+        return {ref.name: self._claim(client, namespace, ref) for ref in _claims(raw)[:MOST_READ]}
 
     def _claim(self, client: Client, namespace: str, ref: PodClaim) -> Object | str:
         if not ref.claim:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gpufence import names
-from gpufence.devices import MOST_CLAIMS
+from gpufence.devices import MOST_READ
 from gpufence.dialects import ANNOTATION_KEYS, CARD_KEYS, GPU_RESOURCES, NODE_RESOURCES, PREFIXES
 from gpufence.last_words import out_of_memory
 from kube.replies import part_of
@@ -49,7 +49,6 @@ Of one pod: its containers of each kind, what each of them asks for, and its own
 """
 _OWNER_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,319}", re.ASCII)
 """Of a group with its version, a kind, a name and a UID the first is the longest."""
-_MOST_READ: Final = MOST_CLAIMS + 1  # one more than anybody reads, so that it is seen
 UNREADABLE: Final = "..."
 
 
@@ -90,7 +89,7 @@ def filter_pod(pod: JsonObject) -> Named:
             **containers,
             "resourceClaims": [
                 _some(item, "name", "resourceClaimName", "resourceClaimTemplateName")
-                for item in (spec.get("resourceClaims") or [])[:_MOST_READ]
+                for item in (spec.get("resourceClaims") or [])[:MOST_READ]
             ],
         },
         "status": {
@@ -159,7 +158,7 @@ def _claims(status: JsonObject) -> JsonObject:
     """
     Keep which ResourceClaims were made for the pod.
     """
-    made = (status.get("resourceClaimStatuses") or [])[:_MOST_READ]
+    made = (status.get("resourceClaimStatuses") or [])[:MOST_READ]
     kept: JsonObject = {}
     if made:
         kept["resourceClaimStatuses"] = [_some(item, "name", "resourceClaimName") for item in made]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.devices import MOST_CLAIMS
+from gpufence.devices import MOST_READ
 from gpufence.names import MODE
 from gpufence.pods import read_claims
 from kube import ForbiddenError, KubeError, NotFoundError, core, group
@@ -98,7 +98,7 @@ def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str,
         except (KubeError, ValueError) as error:
             return f"cannot be read: {error}"
 
-    refs = read_claims(raw)[:MOST_CLAIMS]
+    refs = read_claims(raw)[:MOST_READ]
     return {ref.name: claim for ref, claim in zip(refs, map(read, refs), strict=True)}
 
 

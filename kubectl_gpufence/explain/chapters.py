@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.devices import called
+from gpufence.devices import called, first_names
 from gpufence.dialects import ANNOTATION_KEYS
 from gpufence.errors import shown
 from gpufence.pods import EXTENDED
@@ -97,7 +97,10 @@ def _claims(pod: Pod) -> Iterator[str]:
     """
     Write what each resource claim gives, or why nobody knows.
     """
+    first = first_names(pod)
     for ref in pod.claims:
+        if first[ref.name] != ref.name:
+            continue
         users = [item.name for item in pod.containers if ref.name in {c.claim for c in item.claims}]
         used = f", used by {listed(users)}" if users else ", which no container uses"
         made = f", made by the scheduler for {listed(sorted(pod.served))}"

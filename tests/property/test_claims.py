@@ -28,8 +28,9 @@ CARDS = {
     for place in range(3)
 }
 CLAIMS, REQUESTS = ("a", "b"), ("x", "y")
+AGAIN = "again"  # how pods call the first of them a second time
 
-_uses = st.dictionaries(st.sampled_from(CLAIMS), st.sampled_from(("", *REQUESTS)))
+_uses = st.dictionaries(st.sampled_from((*CLAIMS, AGAIN)), st.sampled_from(("", *REQUESTS)))
 _results = st.lists(
     st.tuples(st.sampled_from(REQUESTS), st.integers(0, 2), st.integers(1, 40 * 1024)),
     min_size=1,
@@ -53,6 +54,7 @@ def claiming(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     early = draw(st.permutations([*made["side"], *made["init"]]))
     refs = [claims.by_name(name, name) for name in CLAIMS]
+    refs.append(claims.by_name(AGAIN, CLAIMS[0]))
     raw = pod(*made["regular"], init=early, resourceClaims=refs)
     found = {}
     for name in CLAIMS:
@@ -62,7 +64,7 @@ def claiming(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
         ]
         users = tuple(f"uid-{place}" for place in range(1, draw(_users) + 1))
         found[name] = claims.allocated(claims.claim(name), *given_to, users=users)
-    return raw, found
+    return raw, {**found, AGAIN: found[CLAIMS[0]]}
 
 
 def consumed(item: dict[str, Any], device: str) -> int:
@@ -97,7 +99,7 @@ def test_on_no_card_is_the_limit_more_than_was_consumed_there(
         there = on_card(read, card.uuid)
         said = limits(there)
         if said is not None and there is not read:
-            most = sum(consumed(item, f"gpu-{card.index}") for item in found.values())
+            most = sum(consumed(found[name], f"gpu-{card.index}") for name in CLAIMS)
 
             assert said.limit_bytes is not None
             assert said.limit_bytes <= most
@@ -117,7 +119,7 @@ def test_frameworks_that_run_together_are_told_no_more_than_was_consumed(
     if said is None:
         return
     used = {device.card.index for device in read.devices if device.card}
-    cards = [sum(consumed(item, f"gpu-{card}") for item in found.values()) for card in sorted(used)]
+    cards = [sum(consumed(found[name], f"gpu-{card}") for name in CLAIMS) for card in sorted(used)]
     parts = {part.container: part.limit_bytes or 0 for part in said.parts}
 
     assert all(amount * sharers <= max(cards) for amount in parts.values())

@@ -96,9 +96,14 @@ class BindingHook:
         if names.PLAN not in part_of(part_of(pod, "metadata"), "annotations"):
             raise _DoubtError("no-plan")
         annotations = _merged(pod, part_of(metadata, "annotations"))
-        has_claims = bool(part_of(pod, "spec").get("resourceClaims"))
+        claiming = any(
+            (
+                part_of(pod, "spec").get("resourceClaims"),
+                part_of(pod, "status").get("extendedResourceClaimStatus"),
+            )
+        )
         values = await self._exact(
-            pod, review.subject.namespace, await self._node(node_name, claims=has_claims)
+            pod, review.subject.namespace, await self._node(node_name, claims=claiming)
         )
         size = sum(
             len(f"{key}{value}".encode()) for key, value in {**annotations, **values}.items()

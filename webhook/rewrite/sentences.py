@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.devices import MOST_CLAIMS
+from gpufence.devices import MOST_CLAIMS, has_too_many
 from gpufence.dialects import Undeclared, Unreadable
 from gpufence.errors import Problem
 from gpufence.mode import Mode
@@ -37,10 +37,10 @@ def hard_problems(inputs: PlanInputs) -> list[str]:
     A unit or card that nobody knows is not the pod's fault, and refuses nothing.
     """
     problems = list(inputs.options.unreadable)
-    claims = len(inputs.pod.claims)
-    if claims > MOST_CLAIMS:
+    if has_too_many(inputs.pod):
+        claims = str(len(inputs.pod.claims))
         remedy = "put several requests into one claim"
-        problems.append(Problem("spec.resourceClaims", str(claims), _MANY_CLAIMS, remedy))
+        problems.append(Problem("spec.resourceClaims", claims, _MANY_CLAIMS, remedy))
     limits = inputs.limits
     if isinstance(limits, Unreadable) and limits.own_words:
         problems.append(limits.problem)

@@ -242,6 +242,18 @@ def test_a_node_without_gpus_passes(stage: Stage) -> None:
     assert "node-without-gpu" == skipped(stage.bind())
 
 
+def test_a_node_that_offers_nothing_but_claims_is_asked_for_them(stage: Stage) -> None:
+    """
+    Of a pod whose claim the scheduler has made itself, too.
+    """
+    claimed = rewritten_pod()
+    claimed["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "made"}}
+    stage.server.on(f"GET {POD}", reply(claimed))
+    stage.server.on(f"GET {NODE}", reply(t4(cpu="4")))
+
+    assert "node-without-gpu" != skipped(stage.bind())
+
+
 def test_a_plan_that_nobody_can_read_passes(stage: Stage) -> None:
     """
     A forged plan comes to nothing.

@@ -107,6 +107,7 @@ def test_the_webhook_may_read_and_nothing_else() -> None:
         "pods": {"get"},
         "resourceclaims": {"get"},
         "resourceclaimtemplates": {"get"},
+        "deviceclasses": {"get"},
         "resourceslices": {"list", "watch"},
     } == rights
     assert pod_spec()["serviceAccountName"] == names.WEBHOOK_SERVICE

@@ -246,6 +246,50 @@ def test_too_many_claims_are_not_read() -> None:
     assert f"it has more than {MOST_CLAIMS} resource claims" == said.doubt
 
 
+def test_the_schedulers_own_claim_comes_on_top_of_those_a_pod_may_name() -> None:
+    """
+    Else a pod that names as many as it may would shed its fence by one extended resource.
+    """
+    refs = [claims.by_name(f"c{number}", f"c{number}") for number in range(MOST_CLAIMS)]
+    raw = pod(container(), resourceClaims=refs)
+    raw["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "x"}}
+    item = claims.allocated(owned(claims.claim("c"), "uid-1"), claims.result(memory="1Gi"))
+    found = dict.fromkeys((*(ref["name"] for ref in refs), EXTENDED), item)
+    said = with_devices(read_pod(raw), found, BOUND)
+
+    assert [Amount(GIB)] * (MOST_CLAIMS + 1) == amounts(said)
+
+
+def test_a_claim_that_a_pod_names_twice_is_given_once() -> None:
+    """
+    Its containers use the same amount, by whichever of both names.
+    """
+    both = claims.claiming(container(), one="", other="")
+    second = claims.claiming(container("second"), other="")
+    refs = [claims.by_name("one", "c"), claims.by_name("other", "c")]
+    item = claims.allocated(claims.claim("c"), claims.result(memory="3Gi"))
+    raw = pod(both, second, resourceClaims=refs)
+    said = with_devices(read_pod(raw), {"one": item, "other": item}, BOUND)
+
+    assert [Amount(3 * GIB)] == amounts(said)
+    assert all(each.uses("one", "gpu") for each in said.containers)
+
+
+def test_memory_may_go_by_the_drivers_name() -> None:
+    """
+    `gpu.nvidia.com/memory` is the same as `memory`; of both the less counts.
+    """
+    asked = claims.request()
+    asked["exactly"]["capacity"] = {"requests": {"gpu.nvidia.com/memory": "3000Mi"}}
+    given = claims.result(consumedCapacity={"gpu.nvidia.com/memory": "3Gi"})
+    twice = claims.result(consumedCapacity={"gpu.nvidia.com/memory": "3Gi", "memory": "2Gi"})
+
+    assert [Amount(3000 * MIB)] == amounts(read(claims.claim("c", asked)))
+    assert [Amount(3 * GIB), Amount(2 * GIB)] == amounts(
+        read(claims.allocated(claims.claim("c", asked), given, twice), BOUND)
+    )
+
+
 def test_a_claim_of_its_template_is_the_pods_alone_at_first() -> None:
     """
     Until another one uses it by its name.

@@ -53,6 +53,19 @@ def test_attributes_may_carry_the_drivers_name() -> None:
     assert [T4] == list(cards_of([sliced(item)]).values())
 
 
+def test_memory_may_carry_the_drivers_name() -> None:
+    """
+    `gpu.nvidia.com/memory` is the same as `memory`, with its policy.
+    """
+    item = device() | {"allowMultipleAllocations": True}
+    memory = item["capacity"].pop("memory") | {"requestPolicy": {"default": "1Gi"}}
+    item["capacity"]["gpu.nvidia.com/memory"] = memory
+    found = read_slice(sliced(item))
+
+    assert found is not None
+    assert ([T4], GIB) == (list(found.cards.values()), found.least_bytes)
+
+
 def test_an_instance_is_a_card_of_its_own() -> None:
     """
     A MIG device names its parent and its profile.

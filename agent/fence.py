@@ -12,7 +12,7 @@ from agent.model.pod import PodLimit
 from gpufence import names
 from gpufence.annotations import read_namespace_options, read_pod_options
 from gpufence.candidates import CandidateCard, assigned_card
-from gpufence.devices import Reading, on_card, with_devices
+from gpufence.devices import Reading, has_admin_access, on_card, with_devices
 from gpufence.dialects import ANNOTATION_KEYS, Undeclared, Unreadable
 from gpufence.held import held_limits
 from gpufence.limits import Limits
@@ -56,6 +56,7 @@ class ClaimsOfPod(NamedTuple):
 
 
 NO_CLAIMS: Final = ClaimsOfPod()
+_NOTHING: Final = PodLimit(1)  # in bytes; zero would read as no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,18 @@ def fence_of(
         for card in context.cards
     }
     limits: dict[str, PodLimit] = {}
-    enforced = True
+    enforced: list[bool] = []
     undeclared = measure = ""
+    others = _of_others(pod, context.cards, claims)
     for card in context.cards:
         there = by_kind[_kind(pod, card)]
         if isinstance(there, Limits) and there.limit_bytes is not None:
-            limits[card.uuid] = _limit(there, there.limit_bytes, _claims(pod, card))
-            enforced = there.enforced
+            limits[card.uuid] = (
+                _NOTHING
+                if card.uuid in others
+                else _limit(there, there.limit_bytes, _claims(pod, card))
+            )
+            enforced.append(there.enforced)
             measure = f"{there.dialect}, {there.basis}"
         else:
             undeclared = _why(there)
@@ -105,7 +111,29 @@ def fence_of(
     ignored = _cpu_ignored(pod, options, plan)
     asks = any(item.gpu for item in pod.containers) or bool(pod.devices)
     asks = asks or not ANNOTATION_KEYS.keys().isdisjoint(pod.annotations)
-    return Fence(limits, undeclared, enforced, measure, assigned, ignored, asks, options.processes)
+    # A whole card is nothing to be enforced, and sheds no fence on another.
+    fenced = any(enforced) or not enforced
+    return Fence(limits, undeclared, fenced, measure, assigned, ignored, asks, options.processes)
+
+
+def _of_others(
+    pod: Pod, cards: tuple[Card, ...], claims: Mapping[str, Object | str]
+) -> frozenset[str]:
+    """
+    Return the cards of which a pod has nothing for certain, since all that its claims give it is on
+    others; none where it may look after any card, or its devices are its limits.
+    """
+    here = {card.uuid for card in cards}
+    mine = {"" if each.card is None else each.card.uuid for each in pod.devices}
+    fenced = any(each.amount.known and not each.amount.share for each in pod.devices)
+    if not fenced or not mine <= here or has_admin_access(pod, claims):
+        return frozenset()
+    parents = {card.mig.parent for card in cards if card.mig and card.uuid in mine}
+    return frozenset(
+        card.uuid
+        for card in cards
+        if card.uuid not in mine | parents and not (card.mig and card.mig.parent in mine)
+    )
 
 
 def _assigned(pod: Pod, cards: tuple[Card, ...]) -> frozenset[str]:

@@ -181,7 +181,7 @@ def _devices(
     sharers = len({*users, reading.pod_uid})
     return [
         each._replace(group=group, sharers=sharers)
-        for each in _allocated(ref, allocation, reading.cards)
+        for each in _allocated(ref, claim, reading.cards)
     ]
 
 
@@ -206,13 +206,32 @@ def _users(status: Object) -> list[str]:
     ]
 
 
-def _allocated(ref: PodClaim, allocation: Object, cards: Mapping[str, Card]) -> Iterator[Device]:
+def has_admin_access(pod: Pod, found: Mapping[str, Object | str]) -> bool:
+    """
+    Return whether a pod's claims, which have been read, let it look after cards that are others'.
+    """
+    return any(
+        item.get("adminAccess") is True
+        for ref in pod.claims
+        for item in _results(found.get(ref.name, ""))
+    )
+
+
+def _results(claim: Object | str) -> list[Object]:
+    if isinstance(claim, str):
+        return []
+    status = as_object(claim.get("status"), "status")
+    field = "status.allocation"
+    devices = as_object(as_object(status.get("allocation"), field).get("devices"), field)
+    return objects(devices.get("results"), f"{field}.devices.results")
+
+
+def _allocated(ref: PodClaim, claim: Object, cards: Mapping[str, Card]) -> Iterator[Device]:
     """
     Yield what a claim has got of GPUs; access for administrators consumes nothing.
     """
     field = "status.allocation.devices"
-    devices = as_object(allocation.get("devices"), field)
-    for item in objects(devices.get("results"), f"{field}.results"):
+    for item in _results(claim):
         driver = as_text(item.get("driver"), f"{field}.driver")
         if driver != DRA_DRIVER or item.get("adminAccess") is True:
             continue

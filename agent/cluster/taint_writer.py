@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpufence import names
 from gpufence.backoff import Backoff
-from gpufence.slices import read_slice
+from gpufence.slices import newest, read_slice
 from kube import ConflictError, ForbiddenError, KubeError, NotFoundError, group
 from kube.kinds import objects_of
 
@@ -91,17 +91,20 @@ class TaintWriter:
             if self._stop.is_set():
                 return
             try:
-                self._round(own, acting, self._wanted)
+                missing = self._round(own, acting, self._wanted)
             except KubeError as error:
                 failures += 1
                 self._complain(error)
             else:
-                failures = 0
+                failures = failures + 1 if missing else 0
 
-    def _round(self, own: Client, acting: Client, wanted: Mapping[str, Disorder]) -> None:
+    def _round(self, own: Client, acting: Client, wanted: Mapping[str, Disorder]) -> bool:
+        """
+        Write what is left; return whether a card in disorder is not published yet.
+        """
         left = {uuid: why for uuid, why in wanted.items() if self._written.get(uuid) != why}
         if not left:
-            return
+            return False
         query = {"fieldSelector": f"spec.nodeName={self._settings.node}"}
         path = group(names.RESOURCE_GROUP, "resourceslices")
         listed = acting.get(path, query, timeout_seconds=self._settings.request_seconds)
@@ -111,6 +114,7 @@ class TaintWriter:
             if device is not None:  # of others claims know nothing
                 self._write(own, rule_name(self._settings.node, device.device), device, why)
                 self._written[uuid] = why
+        return any(why and uuid not in devices for uuid, why in left.items())
 
     def _write(self, own: Client, name: str, device: PublishedDevice, why: Disorder) -> None:
         seconds = self._settings.request_seconds
@@ -146,13 +150,15 @@ class TaintWriter:
 
 def published_devices(slices: Iterable[Object]) -> dict[str, PublishedDevice]:
     """
-    Return the devices that slices of one node list, by their cards' UUIDs.
+    Return the devices that slices of one node list, by their cards' UUIDs; of each pool the newest
+    generation counts.
     """
+    known = [(item, read) for item in slices if (read := read_slice(item)) is not None]
+    counts = newest([read for _, read in known])
     found: dict[str, PublishedDevice] = {}
-    for item in slices:
-        read = read_slice(item)
-        if read is not None:
-            for name, card in read.cards.items():
+    for item, read in known:
+        for name, card in read.cards.items():
+            if counts.get(name) is card:
                 device = name.rpartition("/")[2]
                 found[card.uuid] = PublishedDevice(read.pool, device, _owners(item))
     return found

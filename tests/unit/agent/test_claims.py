@@ -2,6 +2,7 @@
 Pods whose cards come by resource claims, as their node's agent sees them.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from agent.model.pod import PodLimit, PodOnNode, pods_on_node
 from agent.model.policy import EvictionPolicy
 from agent.pod_view import read_pod_on_node
 from gpufence import names
+from gpufence.cards import Instance
 from gpufence.dialects import Units
 from gpufence.mode import Mode
 from gpufence.quantity import GIB
@@ -55,13 +57,76 @@ def sharing(*held: int, limit: int = 8 * GIB) -> tuple[list[PodOnNode], list[int
 
 def test_the_limit_is_what_was_consumed_on_the_card() -> None:
     """
-    On a card where it has nothing the pod is held to what it has at all.
+    On each of them.
     """
     found = read(claims.result(memory="3Gi"), claims.result("gpu-1", memory="2Gi"))
 
     assert [3 * GIB, 2 * GIB] == [found.limit_on(card.uuid) for card in CARDS[:2]]
     assert frozenset(card.uuid for card in CARDS[:2]) == found.assigned
     assert found.enforced
+
+
+def test_on_a_card_of_which_it_has_nothing_a_pod_may_hold_nothing() -> None:
+    """
+    Its devices are known to be other cards; a limit of one byte reads as one everywhere.
+    """
+    found = read(claims.result(memory="3Gi"))
+
+    assert [3 * GIB, 1] == [found.limit_on(card.uuid) for card in CARDS[:2]]
+    assert () == found.limits[CARDS[1].uuid].claims
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [claims.result("gpu-1", adminAccess=True), claims.result("cut", memory="1Gi")],
+    ids=["administrator", "unknown card"],
+)
+def test_who_may_be_on_other_cards_is_held_to_what_it_has_at_all(beside: dict[str, Any]) -> None:
+    """
+    Access for administrators is to any card, and a device without a card may be on any.
+    """
+    found = read(claims.result(memory="3Gi"), beside)
+
+    assert 3 * GIB == found.limit_on(UUID)
+    assert 1 != found.limit_on(CARDS[1].uuid)
+
+
+def test_an_instance_and_its_card_are_one_place() -> None:
+    """
+    NVML may list a process on both of them.
+    """
+    cut = CARDS[1]._replace(mig=Instance(UUID, "1g.5gb"))
+    ground = replace(GROUND, cards=(CARDS[0], cut, CARDS[2]))
+    limits = []
+    for device in ("gpu-0", "gpu-1"):
+        item = claims.allocated(claims.claim("c"), claims.result(device, memory="3Gi"))
+        slices = {**DEVICES, "gpu.nvidia.com/node-1/gpu-1": cut}
+        found = read_pod_on_node(claiming(), ground, ClaimsOfPod({"gpu": item}, slices))
+        limits.append([found.limit_on(card.uuid) for card in ground.cards])
+
+    assert [[3 * GIB, 3 * GIB, 1]] * 2 == limits
+
+
+@pytest.mark.parametrize(("whole", "part"), [("gpu-0", "gpu-1"), ("gpu-1", "gpu-0")])
+def test_a_whole_card_sheds_no_fence_of_another(whole: str, part: str) -> None:
+    """
+    Whichever of both is listed first.
+    """
+    item = claims.allocated(
+        claims.claim("c"), claims.result(whole), claims.result(part, memory="2Gi", name="more")
+    )
+    two = replace(GROUND, cards=CARDS[:2])
+    found = read_pod_on_node(claiming(), two, ClaimsOfPod({"gpu": item}, DEVICES))
+
+    assert found.enforced
+    assert 2 * GIB == found.limit_on(DEVICES[f"gpu.nvidia.com/node-1/{part}"].uuid)
+
+
+def test_whole_cards_alone_leave_a_pod_unfenced() -> None:
+    """
+    Its devices are its limits.
+    """
+    assert not read(claims.result()).enforced
 
 
 def test_a_device_that_nvml_does_not_list_is_no_card_of_the_pods() -> None:

@@ -11,6 +11,7 @@ from gpufence.devices import (
     MOST_CLAIMS,
     Device,
     Reading,
+    has_admin_access,
     on_card,
     with_devices,
     with_parts,
@@ -366,6 +367,18 @@ def test_what_is_on_one_card_is_left() -> None:
 
     assert [Amount(3 * GIB)] == amounts(on_card(said, "GPU-1"))
     assert said is on_card(said, "GPU-9")
+
+
+def test_access_for_administrators_is_known_by_the_allocation() -> None:
+    """
+    Of a claim that nobody can read there is none.
+    """
+    item = claims.allocated(claims.claim("c"), claims.result(adminAccess=True))
+
+    assert [True, False, False] == [
+        has_admin_access(claiming(), found)
+        for found in ({"gpu": item}, {"gpu": claims.claim("c")}, {"gpu": "does not exist"})
+    ]
 
 
 def test_the_schedulers_own_claim_serves_extended_resources() -> None:

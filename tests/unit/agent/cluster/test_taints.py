@@ -5,6 +5,8 @@ What is written of cards that take no more claims.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from agent.cluster.settings import ClusterSettings
 from agent.cluster.taint_writer import PublishedDevice, TaintWriter, published_devices, rule_name
 from agent.model.taint import Disorder
@@ -23,16 +25,16 @@ DONE = reply({})
 TWICE, NONE = Disorder.OVERCOMMITTED, Disorder.NONE
 
 
-def published(pool: str = "node-1") -> Object:
+def published(pool: str = "node-1", name: str = "gpu-0", generation: int = 1) -> Object:
     device = {
-        "name": "gpu-0",
+        "name": name,
         "attributes": {"uuid": {"string": "GPU-0"}},
         "capacity": {"memory": {"value": "15Gi"}},
     }
     spec = {
         "driver": names.DRA_DRIVER,
         "nodeName": "node-1",
-        "pool": {"name": pool, "generation": 1},
+        "pool": {"name": pool, "generation": generation},
         "devices": [device],
     }
     owners = [{**OWNER, "controller": True}, {"kind": "Pod", "name": "other"}]
@@ -105,6 +107,20 @@ def test_what_does_not_get_through_is_tried_again() -> None:
             wait_until(lambda: len(server.seen(f"GET {SLICES}")) == 5)
 
 
+def test_a_card_that_is_published_later_is_tainted_then() -> None:
+    """
+    Its driver may start after the agent; a card in order needs no second look.
+    """
+    with ApiServer() as server:
+        server.on(f"GET {SLICES}", reply({"items": []}), reply({"items": [published()]}))
+        server.on(f"POST {RULES}", DONE)
+        with writing(server) as writer:
+            writer.taint({"GPU-0": TWICE, "GPU-never": NONE})
+            server.wait_for(f"POST {RULES}", 1)
+
+        assert 2 == len(server.seen(f"GET {SLICES}"))
+
+
 def test_at_rest_nothing_is_asked() -> None:
     """
     A node whose cards nobody has decided about yet costs the API server nothing.
@@ -123,6 +139,16 @@ def test_a_device_is_known_by_its_pool_and_name() -> None:
     foreign = {"spec": {"driver": "nic.example.com"}}
 
     assert {"GPU-0": PublishedDevice("a/b", "gpu-0", ())} == published_devices([plain, foreign])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_device_of_an_older_generation_is_gone(order: int) -> None:
+    """
+    The scheduler ignores it, so that a rule for it would keep no claim away.
+    """
+    slices = [published(name="old"), published(name="new", generation=2)][::order]
+
+    assert ["new"] == [item.device for item in published_devices(slices).values()]
 
 
 def test_a_rule_whose_name_would_be_too_long_ends_in_a_hash() -> None:

@@ -99,6 +99,17 @@ def memory_of(capacities: Object, field: str) -> Amount | None:
     return min(found, key=lambda each: each.bytes, default=None)
 
 
+def names_driver(item: Object) -> bool:
+    """
+    Return whether selectors, of a class or of a request, speak of the GPU driver's devices.
+    """
+    field = "selectors.cel.expression"
+    return any(
+        DRA_DRIVER in as_text(as_object(each.get("cel"), field).get("expression"), field)
+        for each in objects(item.get("selectors"), "selectors")
+    )
+
+
 def _requests(spec: Object) -> list[Object]:
     devices = as_object(spec.get("devices"), "spec.devices")
     return objects(devices.get("requests"), _REQUESTS)
@@ -131,20 +142,9 @@ def _wish(choice: Object, found: Mapping[str, Object | str]) -> Amount | None:
         return memory
     if isinstance(told, str):
         raise DoubtError(f"a claim asks for memory of device class {named}, which {told}")
-    if not _names_driver(choice) and not _names_driver(as_object(told.get("spec"), "spec")):
+    if not names_driver(choice) and not names_driver(as_object(told.get("spec"), "spec")):
         return None
     return UNKNOWN_AMOUNT if memory is None else memory
-
-
-def _names_driver(item: Object) -> bool:
-    """
-    Return whether selectors speak of the GPU driver's devices.
-    """
-    field = "selectors.cel.expression"
-    return any(
-        DRA_DRIVER in as_text(as_object(each.get("cel"), field).get("expression"), field)
-        for each in objects(item.get("selectors"), "selectors")
-    )
 
 
 def _amount(value: object, field: str) -> Amount:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gpufence.asked import names_driver
 from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.mode import MODES
 from gpufence.names import DRA_CLASSES, DRA_DRIVER, SYSTEM_NAMESPACE
@@ -47,11 +48,13 @@ class TaintedDevice(NamedTuple):
 
 class ServedClass(NamedTuple):
     """
-    A DeviceClass, and the extended resource by which pods may ask for its devices, if any.
+    A DeviceClass, and the extended resource by which pods may ask for its devices, if any; `gpus`:
+    these are NVIDIA's.
     """
 
     name: str
     resource: str
+    gpus: bool = False
 
 
 def read_published(raw: Object) -> SliceCards:
@@ -86,7 +89,8 @@ def read_tainted(raw: Object) -> TaintedDevice:
 def read_class(raw: Object) -> ServedClass:
     name = as_text(as_object(raw.get("metadata"), "metadata").get("name"), "metadata.name")
     spec = as_object(raw.get("spec"), "spec")
-    return ServedClass(name, as_text(spec.get("extendedResourceName"), "extendedResourceName"))
+    resource = as_text(spec.get("extendedResourceName"), "extendedResourceName")
+    return ServedClass(name, resource, gpus=name in DRA_CLASSES or names_driver(spec))
 
 
 def check_claims(installation: Installation) -> Iterator[Finding]:
@@ -128,7 +132,7 @@ def _served(installation: Installation) -> Iterator[Finding]:
     Name the resources whose pods may get a part of a card where they expect a whole one.
     """
     least = [item.least_bytes for item in installation.published.value or [] if item.least_bytes]
-    classes = [item for item in installation.classes.value or [] if item.name in DRA_CLASSES]
+    classes = [item for item in installation.classes.value or [] if item.gpus]
     for item in classes:
         if item.resource and least:
             yield look(

@@ -196,7 +196,11 @@ def test_a_resource_that_is_served_by_shared_cards_is_worth_a_look() -> None:
     Who asks for a card gets what the policy says; where none is shared it is a card.
     """
     classes = MaybeHidden(
-        [ServedClass("gpu.nvidia.com", "nvidia.com/gpu"), ServedClass("mig.nvidia.com", "")]
+        [
+            ServedClass("gpu.nvidia.com", "nvidia.com/gpu", gpus=True),
+            ServedClass("mig.nvidia.com", "", gpus=True),
+            ServedClass("nic.example.com", "example.com/nic"),
+        ]
     )
     (_, found) = findings(SHARED._replace(least_bytes=GIB), classes=classes)
     whole = findings(SHARED, classes=classes)
@@ -236,9 +240,15 @@ def test_rules_and_classes_are_read_for_what_matters() -> None:
     """
     chosen = {"driver": "gpu.nvidia.com", "pool": "node-1", "device": "gpu-0"}
     rule = {"spec": {"deviceSelector": chosen, "taint": {"value": "overcommitted"}}}
-    served = {"metadata": {"name": "c"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    spec = {"extendedResourceName": "example.com/gpu"}
+    served = {"metadata": {"name": "c"}, "spec": spec}
+    ours = [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]
+    shared = {"metadata": {"name": "s"}, "spec": {**spec, "selectors": ours}}
 
     assert TaintedDevice("node-1", "gpu-0", "overcommitted") == read_tainted(rule)
-    assert [ServedClass("c", "example.com/gpu"), ServedClass("", "")] == [
-        read_class(item) for item in (served, {})
-    ]
+    assert [
+        ServedClass("c", "example.com/gpu"),
+        ServedClass("s", "example.com/gpu", gpus=True),
+        ServedClass("gpu.nvidia.com", "", gpus=True),
+        ServedClass("", ""),
+    ] == [read_class(item) for item in (served, shared, claims.device_class(), {})]

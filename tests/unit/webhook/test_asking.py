@@ -22,7 +22,7 @@ class Server:
     Answers by path, and says of anything else that it is not there.
     """
 
-    def __init__(self, answers: Json) -> None:
+    def __init__(self, answers: dict[str, JsonObject]) -> None:
         self.answers = answers
         self.asked: list[str] = []
 

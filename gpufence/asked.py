@@ -9,6 +9,7 @@ for the class, an amount of memory is taken for a GPU's.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpufence.dialects.spec import LARGEST_CARD, UNKNOWN_AMOUNT, Amount
@@ -18,7 +19,7 @@ from gpufence.quantity import read_bytes
 from gpufence.shape import Object, as_object, as_text, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _MOST_COUNT = 64
 _REQUESTS = "spec.devices.requests"
@@ -48,25 +49,29 @@ def class_key(name: str) -> str:
     return f"device class {name}"
 
 
-def asking_spec(item: Object) -> Object:
+def classes_asked(claims: Iterable[Object | str]) -> list[str]:
     """
-    Return what a claim asks for, or will that is made of a template; nothing once it is allocated.
+    Return the classes whose own words tell what claims, and templates, ask for; of those that are
+    allocated, or that nobody can read, there are none.
     """
+    named: dict[str, None] = {}
+    for item in claims:
+        if not isinstance(item, str):
+            with suppress(GpufenceError):  # whoever reads the claim says what is wrong with it
+                named |= dict.fromkeys(_classes_of(item))
+    return list(named)
+
+
+def _classes_of(item: Object) -> list[str]:
+    if as_object(item.get("status"), "status").get("allocation"):
+        return []
     spec = as_object(item.get("spec"), "spec")
-    status = as_object(item.get("status"), "status")
-    return {} if status.get("allocation") else as_object(spec.get("spec"), "spec.spec") or spec
-
-
-def classes_of(spec: Object) -> list[str]:
-    """
-    Return the classes whose own words tell whether a claim asks for GPUs.
-    """
     named = [
         as_text(choice.get("deviceClassName"), f"{_REQUESTS}.deviceClassName")
-        for item in _requests(spec)
-        for choice in _choices(item)
+        for wish in _requests(as_object(spec.get("spec"), "spec.spec") or spec)
+        for choice in _choices(wish)
     ]
-    return [name for name in dict.fromkeys(named) if name and name not in DRA_CLASSES]
+    return [name for name in named if name and name not in DRA_CLASSES]
 
 
 def asked(spec: Object, found: Mapping[str, Object | str]) -> Iterator[Asked]:

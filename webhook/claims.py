@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gpufence import names
-from gpufence.asked import asking_spec, class_key, classes_of
+from gpufence.asked import class_key, classes_asked
 from gpufence.devices import MOST_READ
 from gpufence.errors import GpufenceError
 from gpufence.slices import cards_of
@@ -17,7 +17,7 @@ from kube import group
 from kube.kinds import objects_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from gpufence.cards import Card
     from gpufence.pods import PodClaim
@@ -63,7 +63,7 @@ async def ask_claims(ask: Asking, namespace: str, claims: Sequence[PodClaim]) ->
     asked = claims[:MOST_READ]
     answers = await asyncio.gather(*[_ask_claim(ask, namespace, ref) for ref in asked])
     found = {ref.name: answer for ref, answer in zip(asked, answers, strict=True)}
-    return {**found, **await _ask_classes(ask, _classes(answers))}
+    return {**found, **await _ask_classes(ask, classes_asked(answers))}
 
 
 async def ask_devices(ask: Asking, node: str) -> Mapping[str, Card]:
@@ -77,24 +77,11 @@ async def ask_devices(ask: Asking, node: str) -> Mapping[str, Card]:
     return cards_of(objects_of(listed, "items"))
 
 
-def _classes(answers: Iterable[Object | str]) -> list[str]:
-    """
-    Return the classes that tell what claims ask for which are not allocated yet.
-    """
-    named: dict[str, None] = {}
-    for answer in answers:
-        if isinstance(answer, str):
-            continue
-        try:
-            named |= dict.fromkeys(classes_of(asking_spec(answer)))
-        except GpufenceError:
-            continue  # whoever reads the claim says what is wrong with it
-    return list(named)
-
-
 async def _ask_classes(ask: Asking, classes: Sequence[str]) -> ClaimsFound:
     asked, left = classes[:_MOST_CLASSES], classes[_MOST_CLASSES:]
-    answers = await asyncio.gather(*[_ask(ask, "deviceclasses", name) for name in asked])
+    answers = await asyncio.gather(
+        *[_told(ask(_resource, "deviceclasses", name)) for name in asked]
+    )
     found = {class_key(name): answer for name, answer in zip(asked, answers, strict=True)}
     why = f"is not read, as no other beyond {_MOST_CLASSES}"
     return {**found, **{class_key(name): why for name in left}}
@@ -102,12 +89,13 @@ async def _ask_classes(ask: Asking, classes: Sequence[str]) -> ClaimsFound:
 
 async def _ask_claim(ask: Asking, namespace: str, ref: PodClaim) -> Object | str:
     if ref.claim:
-        return await _ask(ask, "namespaces", namespace, "resourceclaims", ref.claim)
-    return await _ask(ask, "namespaces", namespace, "resourceclaimtemplates", ref.template)
+        return await _told(ask(_resource, "namespaces", namespace, "resourceclaims", ref.claim))
+    template = ask(_resource, "namespaces", namespace, "resourceclaimtemplates", ref.template)
+    return await _told(template)
 
 
-async def _ask(ask: Asking, *segments: str) -> Object | str:
+async def _told(question: Awaitable[JsonObject]) -> Object | str:
     try:
-        return await ask(_resource, *segments)
+        return await question
     except UnknownError as error:
         return "does not exist" if error.reason == "not-found" else f"cannot be read: {error}"

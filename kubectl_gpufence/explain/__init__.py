@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
+from gpufence.asked import class_key, classes_asked
 from gpufence.devices import MOST_READ
 from gpufence.names import MODE
 from gpufence.pods import read_claims
@@ -15,10 +16,11 @@ from kubectl_gpufence.ask import NO_AGENTS, MissingError
 from kubectl_gpufence.explain.chapters import explanation
 from kubectl_gpufence.explain.document import document
 from kubectl_gpufence.explain.story import PodStory, read_events
-from kubectl_gpufence.pods import annotations_of, labels_of, node_of, see_pod
+from kubectl_gpufence.pods import annotations_of, labels_of, name_of, node_of, see_pod
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from gpufence.pods import PodClaim
     from gpufence.shape import Object
@@ -99,7 +101,22 @@ def _claims(reader: ClusterReader, namespace: str, raw: JsonObject) -> dict[str,
             return f"cannot be read: {error}"
 
     refs = read_claims(raw)[:MOST_READ]
-    return {ref.name: claim for ref, claim in zip(refs, map(read, refs), strict=True)}
+    found = {ref.name: claim for ref, claim in zip(refs, map(read, refs), strict=True)}
+    return {**found, **_classes(reader, classes_asked(found.values()))}
+
+
+def _classes(reader: ClusterReader, asked: Sequence[str]) -> dict[str, Object | str]:
+    """
+    Read the classes that tell whether claims ask for GPUs, or why that fails.
+    """
+    if not asked:
+        return {}
+    try:
+        listed = reader.listed(group(names.RESOURCE_GROUP, "deviceclasses"), dict)
+    except KubeError as error:
+        return dict.fromkeys(map(class_key, asked), f"cannot be read: {error}")
+    known = {name_of(item): item for item in listed}
+    return {class_key(name): known.get(name, "does not exist") for name in asked}
 
 
 def _events(reader: ClusterReader, pod: SeenPod) -> tuple[AgentEvent, ...]:

@@ -21,9 +21,13 @@ from tests.http.plugin.desk import (
     agent_pod,
     listed,
 )
+from tests.support import claims
 from tests.support.api_server import Answer, hang, reply
+from tests.support.builders import container
 from tests.support.plugin import NODE, Screen, raw_pod, snapshot
 
+OF_CLAIMS = "/apis/resource.k8s.io/v1"
+STORE = {"metadata": {"name": "store.example.com"}, "spec": {}}
 NODE_2 = "/api/v1/nodes/gpu-2"
 NEWER = write_snapshot(snapshot()).replace('"v":1', '"v":2').encode()
 
@@ -278,6 +282,37 @@ def test_a_story_is_told_without_the_rights_to_all_of_it(desk: Desk) -> None:
     assert 0 == said.code
     assert "namespace unknown" in said.out
     assert "Unknown: you may not list pods in gpufence-system" in said.out
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (listed(STORE), "its resource claims ask for no GPU that gpufence knows"),
+        (listed(), "memory of device class store.example.com, which does not exist"),
+        (DENIED, "memory of device class store.example.com, which cannot be read"),
+    ],
+    ids=["another driver's", "absent", "denied"],
+)
+def test_a_story_tells_whose_memory_a_claim_asks_for(desk: Desk, answer: Answer, told: str) -> None:
+    """
+    By the class, since any driver's devices may have memory.
+    """
+    wanted = claims.request("3Gi")
+    wanted["exactly"]["deviceClassName"] = "store.example.com"
+    raw = raw_pod(bound=False)
+    del raw["metadata"]["annotations"]
+    raw["spec"] = {
+        "containers": [claims.claiming(container(), gpu="")],
+        "resourceClaims": [claims.by_template("gpu", "part")],
+    }
+    desk.get(f"{PODS}/trainer-0", reply(raw))
+    desk.get(
+        f"{OF_CLAIMS}/namespaces/team-a/resourceclaimtemplates/part",
+        reply(claims.template("part", wanted)),
+    )
+    desk.get(f"{OF_CLAIMS}/deviceclasses", answer)
+
+    assert told in " ".join(desk.run("explain", "trainer-0").out.split())
 
 
 def test_a_story_of_a_pod_without_a_node_asks_no_agent(desk: Desk) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufence.asked import Asked, asked, asking_spec, class_key, classes_of
+from gpufence.asked import Asked, asked, class_key, classes_asked
 from gpufence.dialects.spec import UNKNOWN_AMOUNT, Amount
 from gpufence.errors import GpufenceError
 from gpufence.quantity import GIB
@@ -85,14 +85,14 @@ def test_only_classes_of_other_names_have_to_be_asked_for() -> None:
     either = {"name": "any", "firstAvailable": [of_class()["exactly"], claims.request()["exactly"]]}
     item = claims.claim("c", claims.request("1Gi"), of_class("1Gi"), either, {"name": "odd"})
 
-    assert ["shared"] == classes_of(asking_spec(item))
-    assert ["shared"] == classes_of(asking_spec(claims.template("t", of_class())))
+    assert ["shared"] == classes_asked([item, claims.template("t", of_class())])
+    assert ["shared"] == classes_asked([claims.template("t", of_class())])
 
 
-def test_of_a_claim_that_is_allocated_nothing_is_asked_any_more() -> None:
+def test_where_nothing_has_to_be_told_no_class_is_asked_for() -> None:
     """
-    Its allocation names the driver.
+    An allocation names the driver, and what cannot be read names nothing.
     """
     item = claims.allocated(claims.claim("c", of_class("1Gi")), claims.result(memory="1Gi"))
 
-    assert [] == classes_of(asking_spec(item))
+    assert [] == classes_asked([item, "does not exist", {"spec": "nothing"}])

@@ -55,7 +55,7 @@ def read(pod: Pod, requests: Sequence[GpuRequest], units: Units) -> Declared | N
         claims=tuple(claims),
         basis=_basis(pod, whole=whole, asked=bool(asked)),
         implied=whole,
-        most_bytes=None if whole or asked else _most(pod, amounts, places),
+        most_bytes=None if whole else _most(pod, amounts, places, asked.values()),
     )
 
 
@@ -146,14 +146,18 @@ def _smallest(amounts: Sequence[Amount]) -> Amount:
     )
 
 
-def _most(pod: Pod, amounts: Sequence[Amount], used: Iterable[int]) -> int | None:
+def _most(
+    pod: Pod, amounts: Sequence[Amount], used: Iterable[int], asked: Iterable[list[Amount]]
+) -> int | None:
     """
-    Return what all containers together have on that card where they have least.
+    Return what all containers together have on that card where they have least; what they only ask
+    for may be on a card of its own.
     """
     by_card: dict[str, list[Amount]] = {}
     for place in sorted(used):
         by_card.setdefault(_card(pod, place), []).append(amounts[place])
-    least = _smallest([_together(each) for each in by_card.values()])
+    alone = [amount for each in asked for amount in each]
+    least = _smallest([*[_together(each) for each in by_card.values()], *alone])
     return max(least.bytes, 1) if least.known else None
 
 

@@ -23,6 +23,40 @@ def device_class() -> Json:
     }
 
 
+def class_of(name: str, driver: str) -> Json:
+    """
+    Describe a class of one's own, of all devices of a driver that call themselves like it.
+    """
+    expression = f"device.driver == '{driver}' && device.attributes['{driver}'].?of.orValue('')"
+    selector = {"cel": {"expression": f"{expression} == '{name}'"}}
+    return {
+        "apiVersion": names.RESOURCE_GROUP,
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [selector]},
+    }
+
+
+def slice_of(node: str, of: str, driver: str, memory: str = names.DRA_MEMORY) -> Json:
+    """
+    Describe one device of such a class, 40 GiB that claims share in steps, in a pool of its own.
+    """
+    policy = {"default": "1Gi", "validRange": {"min": "256Mi", "step": "256Mi"}}
+    device = {
+        "name": of,
+        "allowMultipleAllocations": True,
+        "attributes": {"of": {"string": of}, "uuid": {"string": f"GPU-{of}"}},
+        "capacity": {memory: {"value": "40Gi", "requestPolicy": policy}},
+    }
+    pool = {"name": f"{node}-{of}", "generation": 1, "resourceSliceCount": 1}
+    return {
+        "apiVersion": names.RESOURCE_GROUP,
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-{of}"},
+        "spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": [device]},
+    }
+
+
 def request(memory: str = "", name: str = "gpu", **fields: Any) -> Json:
     """
     Describe a request for one card, or so much memory of one.

@@ -2,13 +2,15 @@
 Claims that come late, are another pod's, or are made by Kubernetes' own scheduler.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from gpufence import names
-from gpufence.quantity import GIB
-from kube import core
+from gpufence.quantity import GIB, MIB
+from kube import core, group
 from tests.integration.claims.test_claims import (
     claims_in,
     create,
@@ -45,6 +47,59 @@ def bound(ground: Fenced, name: str) -> Json:
     found = ground.get(name)
     assert found is not None
     return found
+
+
+@contextmanager
+def devices(ground: Fenced, of: str, driver: str, memory: str) -> Iterator[None]:
+    """
+    Have the node publish a device of another kind, with a class for it.
+    """
+    made = {
+        "deviceclasses": claims.class_of(of, driver),
+        "resourceslices": claims.slice_of(ground.node.name, of, driver, memory),
+    }
+    for kind, item in made.items():
+        ground.admin.post(group(names.RESOURCE_GROUP, kind), item)
+    try:
+        yield
+    finally:
+        for kind, item in made.items():
+            ground.admin.delete(group(names.RESOURCE_GROUP, kind, item["metadata"]["name"]))
+
+
+def claimed(ground: Fenced, of: str, memory: str) -> tuple[Json, Json]:
+    """
+    Make a pod whose claim asks for 3000Mi of it; return it at create, and bound.
+    """
+    asking = {"deviceClassName": of, "capacity": {"requests": {memory: "3000Mi"}}}
+    make(ground, "resourceclaims", claims.claim(of, {"name": "gpu", "exactly": asking}))
+    made = create(ground, of, "hold 100Mi", claims.by_name("gpu", of))
+    return made, bound(ground, of)
+
+
+def test_memory_of_another_drivers_devices_is_never_a_limit(
+    site: NodeSite, full_namespace: str
+) -> None:
+    """
+    The scheduler counts it in the same words, and the class says whose it is.
+    """
+    ground = site.ground(full_namespace)
+    with devices(ground, "store", "store.example.com", "memory"):
+        made, found = claimed(ground, "store", "memory")
+
+    assert [{}, {}] == [annotations_of(item) for item in (made, found)]
+
+
+def test_memory_by_the_drivers_name_is_the_same(site: NodeSite, full_namespace: str) -> None:
+    """
+    Of a card of a class of one's own, rounded up by its policy.
+    """
+    ground = site.ground(full_namespace)
+    with devices(ground, "large", names.DRA_DRIVER, "gpu.nvidia.com/memory"):
+        made, found = claimed(ground, "large", "gpu.nvidia.com/memory")
+
+    assert [3000 * MIB, 3 * GIB] == [plan_limit(item) for item in (made, found)]
+    assert "40960Mi" == annotations_of(found)[names.CARD]
 
 
 def test_who_uses_another_pods_claim_by_its_name_is_held_to_it(

@@ -288,6 +288,17 @@ def test_a_resource_that_names_a_class_is_what_the_policy_gives() -> None:
     assert [Claim("main", UNKNOWN_AMOUNT)] == list(unknown.claims)
 
 
+def test_resources_of_several_containers_may_be_on_several_cards() -> None:
+    """
+    So that the least that one of them gets is what the pod may hold on each; beside an instance of
+    unknown size that is unknown.
+    """
+    found = by_class(container("one", **{CLASS: "1"}), container("two", **{CLASS: "2"}))
+    unknown = by_class(container("one", **{CLASS: "1"}), container("two", **{INSTANCES: "1"}))
+
+    assert [GIB, None] == [found.most_bytes, unknown.most_bytes]
+
+
 def test_of_instances_nobody_knows_the_size() -> None:
     """
     Even beside a card of which it is known.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kubectl_gpufence.doctor.installation import Installation
-    from kubectl_gpufence.pods import SeenPod
 
 _CLAIMS: Final = "claims"
 
@@ -161,21 +160,21 @@ def _taints(installation: Installation) -> Iterator[Finding]:
 
 
 def _pods(installation: Installation) -> Iterator[Finding]:
+    """
+    Name those that have a plan without a limit; whose claims are about other devices has no plan.
+    """
     fenced = {item.name for item in installation.namespaces.value or [] if item.mode in MODES}
-    claiming = [
-        pod for pod in installation.pods.value or [] if pod.pod.claims and pod.namespace in fenced
-    ]
-    without = [f"{pod.namespace}/{pod.name}" for pod in claiming if _is_doubtful(pod)]
+    planned = {
+        f"{pod.namespace}/{pod.name}": plan
+        for pod in installation.pods.value or []
+        if pod.pod.claims and pod.namespace in fenced and (plan := pod.recorded.plan) is not None
+    }
+    without = [name for name, plan in planned.items() if plan.limit_bytes is None]
     if without:
         yield look(
             _CLAIMS,
             f"nothing was told to {counted(len(without), 'pod')} with claims: {named(without)}",
             "kubectl gpufence explain POD says why; agents hold them to what their claims consumed",
         )
-    elif claiming:
-        yield ok(_CLAIMS, f"{counted(len(claiming), 'pod')} with claims, each with its limit")
-
-
-def _is_doubtful(pod: SeenPod) -> bool:
-    plan = pod.recorded.plan
-    return plan is not None and plan.limit_bytes is None
+    elif planned:
+        yield ok(_CLAIMS, f"{counted(len(planned), 'pod')} with claims, each with its limit")

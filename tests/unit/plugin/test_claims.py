@@ -191,6 +191,15 @@ def test_pods_that_were_told_nothing_are_named() -> None:
     assert [] == findings(**with_pods())
 
 
+def test_pods_with_claims_of_other_devices_are_not_spoken_of() -> None:
+    """
+    The webhook leaves them alone, so that they have no limit to speak of.
+    """
+    raw = pod(container(), resourceClaims=[claims.by_name("nic", "c")])
+
+    assert [] == findings(**with_pods(see_pod(raw, None, {}, {})))
+
+
 def test_a_resource_that_is_served_by_shared_cards_is_worth_a_look() -> None:
     """
     Who asks for a card gets what the policy says; where none is shared it is a card.

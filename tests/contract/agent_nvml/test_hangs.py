@@ -40,7 +40,7 @@ def test_a_hanging_card_does_not_hide_the_others(start: Start, machine: State) -
     seconds = time.monotonic() - begin
     well = sampler.sample(NOBODY)
 
-    assert seconds < DEADLINE_SECONDS + 1
+    assert seconds < 2 * DEADLINE_SECONDS
     assert [0, None] == [used(card) for card in sample.cards[:2]]
     assert "gave no answer" in sample.cards[1].trouble.text
     assert ([0, 0, 0], 1) == ([used(card) for card in well.cards], sampler.restarts)

@@ -103,6 +103,6 @@ def test_the_sanitizers_find_nothing(
         program(line)
     program.close_input()
 
-    assert 0 == program.process.wait(10)
+    assert 0 == program.process.wait(60)
     assert "" == program.complaints()
     program.close()

@@ -49,7 +49,7 @@ def test_a_call_may_never_return(machine: State, start: Callable[..., Client]) -
         client.process.wait(0.3)
     client.process.kill()
 
-    assert -signal.SIGKILL == client.process.wait(5)
+    assert -signal.SIGKILL == client.process.wait(30)
 
 
 def test_a_hanging_call_leaves_other_threads_alone(
@@ -80,4 +80,4 @@ def test_a_call_may_crash_the_process(machine: State, start: Callable[..., Clien
     with pytest.raises(NoAnswerError):
         client.receive()
 
-    assert -signal.SIGSEGV == client.process.wait(5)
+    assert -signal.SIGSEGV == client.process.wait(30)

@@ -214,6 +214,6 @@ def test_a_refused_list_from_cache_is_not_repeated_elsewhere(server: ApiServer) 
     clock = FakeClock(pauses=1)
     source = Source(path=PODS, keep=name_of, from_cache=True)
     with following(server, Recorder(), source=source, clock=clock):
-        assert clock.rested.wait(10)
+        assert clock.rested.wait(30)
 
     assert len(server.seen(LIST)) == 1

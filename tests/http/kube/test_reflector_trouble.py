@@ -28,6 +28,8 @@ from tests.http.kube.fakes import FakeClock, Recorder
 from tests.http.kube.following import LIST, WATCH, following, name_of
 from tests.support.api_server import Answer, ApiServer, cut, hang, reply, watch
 
+AT_ONCE_SECONDS = WATCHING.silence_seconds / 2  # half of what a silent server is waited for
+
 
 def test_connection_cut_in_a_watch_resumes_it(server: ApiServer) -> None:
     """
@@ -127,7 +129,7 @@ def test_versions_that_always_expire_cause_no_storm(server: ApiServer) -> None:
     server.on(WATCH, watch(change("ERROR", gone())))
     clock = FakeClock(pauses=8)
     with following(server, Recorder(), clock=clock):
-        assert clock.rested.wait(10)
+        assert clock.rested.wait(30)
 
     assert [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0] == clock.pauses
     assert len(server.seen(LIST)) == 8
@@ -161,7 +163,7 @@ def test_refused_connections_back_off(server: ApiServer) -> None:
     )
     server.__exit__(None, None, None)
     reflector.start()
-    assert clock.rested.wait(10)
+    assert clock.rested.wait(30)
     state = reflector.state
     reflector.stop()
 
@@ -193,7 +195,7 @@ def test_a_watch_that_ends_at_once_is_not_repeated_hotly(server: ApiServer) -> N
     clock = FakeClock(pauses=3)
     settings = replace(WATCHING, settled_seconds=1.0)
     with following(server, Recorder(), clock=clock, settings=settings):
-        assert clock.rested.wait(10)
+        assert clock.rested.wait(30)
 
     assert [0.5, 1.0, 2.0] == clock.pauses
     assert len(server.seen(LIST)) == 1
@@ -225,7 +227,7 @@ def test_a_server_that_stays_silent_is_a_failure(server: ApiServer) -> None:
     settings = replace(WATCHING, silence_seconds=0.05)
     clock = FakeClock(pauses=2)
     with following(server, Recorder(), settings=settings, clock=clock) as reflector:
-        assert clock.rested.wait(10)
+        assert clock.rested.wait(30)
         error = reflector.state.last_error
 
     assert [0.5, 1.0] == clock.pauses
@@ -244,7 +246,7 @@ def test_stop_is_quick_while_blocked_in_a_read(server: ApiServer) -> None:
         reflector.stop()
         took = time.monotonic() - began
 
-    assert took < 0.5
+    assert took < AT_ONCE_SECONDS
     assert reflector._thread is not None
     assert not reflector._thread.is_alive()
 
@@ -260,7 +262,7 @@ def test_stop_is_quick_while_waiting_for_a_list(server: ApiServer) -> None:
         reflector.stop()
         took = time.monotonic() - began
 
-    assert took < 0.5
+    assert took < AT_ONCE_SECONDS
     assert reflector._thread is not None
     assert not reflector._thread.is_alive()
 
@@ -330,7 +332,7 @@ def test_real_pauses_end_with_stop(server: ApiServer) -> None:
     reflector.stop()
 
     assert reflector.state.failures_in_a_row == 1
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < AT_ONCE_SECONDS
 
 
 def test_a_handler_may_stop_what_calls_it(server: ApiServer) -> None:

@@ -145,7 +145,7 @@ def test_a_stuck_handshake_ends_with_the_connect_timeout(tmp_path: Path) -> None
         with pytest.raises(UnreachableError):
             connect(settings).get(PODS)
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < SETTINGS.connect_timeout_seconds
 
 
 def test_abort_wakes_a_thread_that_reads_over_tls(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_abort_wakes_a_thread_that_reads_over_tls(tmp_path: Path) -> None:
         thread.start()
         server.wait_for(f"GET {PODS}", 1)
         client.abort()
-        thread.join(1)
+        thread.join(SETTINGS.reply_timeout_seconds / 2)
 
         assert len(caught) == 1
         assert len(server.seen(f"GET {PODS}")) == 1

@@ -37,7 +37,7 @@ def page() -> Iterator[Served]:
 
 
 def get(found: Served, path: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", found.server.door.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", found.server.door.port, timeout=30)
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     body = answer.read()
@@ -134,7 +134,7 @@ def test_what_is_no_request_of_a_page_is_refused(
     Without repeating any of it.
     """
     port = page.server.door.port
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
         client.sendall(request_text.replace(b"%b", f"127.0.0.1:{port}".encode()))
         answer = client.makefile("rb").read()
 
@@ -164,7 +164,7 @@ def test_many_at_once_cost_no_more_than_a_few(page: Served) -> None:
     Who comes while too many are there is turned away, and the page goes on as soon as they leave.
     """
     port = page.server.door.port
-    idle = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(40)]
+    idle = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(40)]
     turned = 0
     for client in idle[16:]:
         turned += client.recv(1) == b""
@@ -216,11 +216,11 @@ def test_the_program_serves_until_it_is_interrupted(desk: Desk) -> None:
         assert program.stdout is not None
         address = program.stdout.readline().strip()
         port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([\w-]{43})/", address).groups()  # type: ignore[union-attr]  # else the test fails
-        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
         connection.request("GET", f"/{token}/state")
         told = json.loads(connection.getresponse().read())
         program.send_signal(signal.SIGINT)
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=60)
 
     assert (0, "") == (program.returncode, out)
     assert "note: namespace team-a, live, for whoever knows this address; Ctrl-C ends it\n" == err
@@ -235,7 +235,7 @@ def test_what_may_not_be_seen_is_said_at_once(desk: Desk) -> None:
     """
     desk.get(PODS, DENIED)
     with started(desk) as program:
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=60)
 
     assert (1, "") == (program.returncode, out)
     assert "Forbidden" in err
@@ -253,7 +253,7 @@ def test_each_run_has_a_token_of_its_own(desk: Desk) -> None:
             assert program.stdout is not None
             addresses.append(program.stdout.readline().strip().rsplit("/", 2)[1])
             program.terminate()
-            program.communicate(timeout=20)
+            program.communicate(timeout=60)
 
         assert 0 == program.returncode
     assert 2 == len(set(addresses))
@@ -275,7 +275,7 @@ def test_a_browser_is_led_there_by_a_file(desk: Desk, tmp_path: Path) -> None:
         address = program.stdout.readline().strip()
         wait_until(lambda: seen.exists() and address in seen.read_text(), "the browser is started")
         program.send_signal(signal.SIGINT)
-        program.communicate(timeout=20)
+        program.communicate(timeout=60)
 
     started_with, mode, leads = seen.read_text().splitlines()
     assert (0, "600") == (program.returncode, mode)

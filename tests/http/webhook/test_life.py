@@ -101,7 +101,7 @@ def test_an_idle_connection_does_not_hold_up_the_end(authority: Authority, tls_d
         connection = webhook.connect()
         ask(connection, "POST", CAP, encoded(review()))
         webhook.signal(signal.SIGTERM)
-        code = webhook.process.wait(LAST_ANSWERS_SECONDS + 3)
+        code = webhook.process.wait(LAST_ANSWERS_SECONDS + 20)
         connection.close()
 
         assert 0 == code

@@ -210,7 +210,7 @@ def test_who_asks_shows_a_token_that_may_know(site: ControllerSite, full_namespa
     others = site.plane.service_account_token(full_namespace, "default", audience="vault")
     with site.controller() as controller:
         wait_until(lambda: controller.activity(path)[0] == 401, controller.lines)
-        allowed = eventually(lambda: controller.activity(path, token)[0] == 200, 5.0)
+        allowed = eventually(lambda: controller.activity(path, token)[0] == 200)
         missing = controller.activity(f"{full_namespace}/deployments/nobody", token)
         shown = [
             controller.activity(path, text)[0]

@@ -186,7 +186,7 @@ def test_interrupted_build_stops_at_once(tmp_path: Path, command: tuple[str, ...
     ) as process:
         assert eventually(lambda: bool(built_by(go)))
         process.send_signal(signal.SIGINT)
-        status = process.wait(20)
+        status = process.wait(60)
 
     assert 130 == status
     assert [".lock"] == [path.name for path in assets.built.iterdir()]

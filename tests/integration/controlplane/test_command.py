@@ -48,7 +48,7 @@ def test_command_serves_until_stopped(assets: Assets, tmp_path: Path, ending: in
             call, env=environment, capture_output=True, text=True, timeout=60, check=True
         )
         process.send_signal(ending)
-        status = process.wait(30)
+        status = process.wait(60)
 
     assert "namespace/kube-system" in listed.stdout
     assert 0 == status
@@ -64,7 +64,7 @@ def test_end_of_a_part_is_told(assets: Assets, tmp_path: Path) -> None:
     with running(tmp_path / "said") as (process, kubeconfig):
         for number in processes_naming(f"--data-dir={kubeconfig.parent}"):
             os.kill(number, signal.SIGKILL)
-        status = process.wait(30)
+        status = process.wait(60)
 
     assert 1 == status
     assert "etcd ended; its last words" in (tmp_path / "said").read_text()

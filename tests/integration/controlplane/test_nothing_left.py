@@ -110,7 +110,7 @@ def test_killed_caller_leaves_nothing(assets: Assets, temporary: Path) -> None:
     with caller:
         running = processes_naming(str(folder)) - {caller.pid}
         caller.send_signal(signal.SIGKILL)
-        caller.wait(20)
+        caller.wait(60)
 
     assert len(running) >= 4
     assert eventually(lambda: not processes_naming(str(folder)))
@@ -128,7 +128,7 @@ def test_folder_is_swept_when_all_were_killed(assets: Assets, temporary: Path) -
         for number in processes_naming(str(folder)):
             os.kill(number, signal.SIGKILL)
         caller.kill()
-        caller.wait(20)
+        caller.wait(60)
 
     assert eventually(lambda: not processes_naming(str(folder)))
     said = io.StringIO()

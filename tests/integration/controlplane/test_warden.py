@@ -55,7 +55,7 @@ def test_status_is_handed_on(script: str, status: int) -> None:
     A command that ends by itself gives its status to whoever asked.
     """
     with guarded("sh", "-c", script) as process:
-        assert status == process.wait(20)
+        assert status == process.wait(60)
 
 
 def test_stop_signal_reaches_the_command() -> None:
@@ -66,7 +66,7 @@ def test_stop_signal_reaches_the_command() -> None:
         first_line(process)
         process.terminate()
 
-        assert 128 + signal.SIGTERM == process.wait(20)
+        assert 128 + signal.SIGTERM == process.wait(60)
 
 
 def test_stubborn_command_is_killed() -> None:
@@ -77,7 +77,7 @@ def test_stubborn_command_is_killed() -> None:
         first_line(process)
         process.terminate()
 
-        assert 128 + signal.SIGKILL == process.wait(20)
+        assert 128 + signal.SIGKILL == process.wait(60)
 
 
 def test_interrupt_of_the_terminal_passes_by() -> None:
@@ -89,7 +89,7 @@ def test_interrupt_of_the_terminal_passes_by() -> None:
         process.send_signal(signal.SIGINT)
         process.terminate()
 
-        assert 128 + signal.SIGTERM == process.wait(20)
+        assert 128 + signal.SIGTERM == process.wait(60)
 
 
 def test_grandchildren_end_too(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_grandchildren_end_too(tmp_path: Path) -> None:
     mark = str(tmp_path / "mark")
     with guarded("sh", "-c", f"sh -c 'sleep 600; : {mark}' & echo begun; exit 0") as process:
         first_line(process)
-        process.wait(20)
+        process.wait(60)
 
         assert eventually(lambda: not processes_naming(f": {mark}"))
 
@@ -112,7 +112,7 @@ def test_killed_warden_takes_the_command_along(tmp_path: Path) -> None:
     with guarded("sh", "-c", f"echo begun; while :; do sleep 1; done; : {mark}") as process:
         first_line(process)
         process.kill()
-        process.wait(20)
+        process.wait(60)
 
         assert eventually(lambda: not processes_naming(mark))
 

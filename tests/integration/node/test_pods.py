@@ -116,7 +116,7 @@ def test_the_grace_of_a_deletion_is_honoured(ground: Ground) -> None:
     seconds = time.monotonic() - begin
 
     assert (True, True) == (alive, gone)
-    assert 3 <= seconds < 6
+    assert 3 <= seconds < 20  # of the 30 that are usual
     assert not Path(f"/proc/{pid}").exists()
 
 

@@ -76,7 +76,7 @@ def test_a_process_without_its_first_thread_is_killed() -> None:
         seen = lookup.look(process.pid)
         judged = ProcessUse(process.pid, 1, seen, POD.uid, "main", confirmed=True)
         result = LastResort(lookup)(verdict(judged))
-        killed = eventually(lambda: process.poll() is not None, 5)
+        killed = eventually(lambda: process.poll() is not None)
         process.kill()
 
     assert Answer.ACCEPTED is result.answer

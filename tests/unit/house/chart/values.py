@@ -8,16 +8,26 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from agent.settings import AgentSettings
+from certs.settings import CertsSettings
+from controller.settings import ControllerSettings
+from gpufence.settings import rows
 from tests.support.manifests import ROOT, components
+from webhook.settings import WebhookSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 _TABLE: Final = re.compile(r"^\| `([a-z0-9.-]+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _CHOSEN_BY_CLUSTER: Final = "kubernetes-1.30"
 TEST_OF: Final = {_CHOSEN_BY_CLUSTER: '(include "gpufence.kubernetes130" .)'}
-PROGRAMS: Final = ("webhook", "agent", "certs", "controller")
+SETTINGS: Final = {
+    "webhook": WebhookSettings,
+    "agent": AgentSettings,
+    "certs": CertsSettings,
+    "controller": ControllerSettings,
+}
 
 _HEAD: Final = """\
 # Written by `make chart`; docs/install.md says more of each.
@@ -47,7 +57,7 @@ def value_of(component: str) -> str:
 
 
 def values_page() -> str:
-    lines = [f"  {program}: {{}}" for program in PROGRAMS]
+    lines = [f"  {program}: {{}}" for program in SETTINGS]
     for name, (does, when) in _told().items():
         lines += ["", f"# What: {does}.", f"# When: {when}."]
         chosen = name == _CHOSEN_BY_CLUSTER
@@ -60,19 +70,14 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
     """
     Return the schema: what nobody knows is refused, as are settings that the manifests make.
     """
-    taken = sorted(set(_variables(list(base))))
-    setting = {
-        "type": "object",
-        "propertyNames": {"pattern": "^GPUFENCE_[A-Z0-9_]+$", "not": {"enum": taken}},
-        "additionalProperties": {"type": ["string", "number", "boolean"]},
-    }
+    taken = set(_variables(list(base)))
     properties: dict[str, Any] = {
         "image": _object({"prefix": {"type": "string", "minLength": 1}, "tag": {"type": "string"}}),
         "imagePullSecrets": {
             "type": "array",
             "items": {**_object({"name": {"type": "string"}}), "required": ["name"]},
         },
-        "settings": _object(dict.fromkeys(PROGRAMS, setting)),
+        "settings": _object({name: _settings(of, taken) for name, of in SETTINGS.items()}),
         # Helm itself puts this in where the chart is part of another one.
         "global": {"type": "object"},
     }
@@ -81,6 +86,17 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
         properties[value_of(name)] = {"type": kinds, "description": f"{does}; when: {when}"}
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", **_object(properties)}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _settings(of: type, taken: Container[str]) -> dict[str, Any]:
+    """
+    Return what may be set of a program, each by its name: Helm tells wrong names of nothing else.
+    """
+    kinds = ["string", "number", "boolean"]
+    texts = {name: row.text for row in rows(of) for name in row.variables if name not in taken}
+    return _object(
+        {name: {"type": kinds, "description": _plain(text)} for name, text in texts.items()}
+    )
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -168,6 +168,7 @@ def test_any_components_make_the_same_together(
         ("settings.agent.GPUFENCE_HOLD=1", "at '/settings/agent': additional properties"),
         ("settings.agent.GPUFENCE_NODE=x", "at '/settings/agent': additional properties"),
         ("settings.agent.GPUFENCE_HOLD_SECONDS.a=1", "'/settings/agent/GPUFENCE_HOLD_SECONDS'"),
+        ("website=git.example.com", "at '/website': 'git.example.com' does not match"),
         ("kubernetes130=maybe", "at '/kubernetes130': got string, want null or boolean"),
     ],
 )
@@ -181,3 +182,14 @@ def test_a_value_that_nobody_knows_is_refused_by_its_name(
 
     assert 1 == refused.returncode
     assert said in refused.stderr
+
+
+def test_alerts_lead_to_a_copy_of_the_runbooks(helm: Helm) -> None:
+    """
+    The project has no public address, so that whoever installs says where his copy is.
+    """
+    website = "https://git.example.com/gpufence/blob/main"
+    page = helm.template("--set=prometheusOperator=true", f"--set=website={website}")
+
+    assert "gpufence.example" not in page
+    assert f"runbook_url: {website}/docs/runbooks/GpufenceAgentAway.md\n" in page

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from agent.settings import AgentSettings
 from gpufence.settings import rows
-from tests.support.manifests import ROOT, all_of, components
+from tests.support.manifests import COMPONENTS, ROOT, all_of, components, objects
 from tests.unit.house.chart import CHART
 from tests.unit.house.chart.merge import ABSENT, Choice, Present, by_name, chosen, merged
 from tests.unit.house.chart.template import Code, Printer, Unless
-from tests.unit.house.chart.values import schema_page, value_of, values_page
+from tests.unit.house.chart.values import SETTINGS, schema_page, value_of, values_page
 
 GKE, KILL = frozenset({"gke"}), frozenset({"kill"})
+KINDS_OF_CHANGES = {"added", "changed", "deprecated", "removed", "fixed", "security"}
 PRINTER = Printer({"gke": ".Values.gke", "kill": ".Values.kill"})
 VALUES = st.recursive(
     st.integers(0, 2),
@@ -179,6 +180,32 @@ def test_settings_that_manifests_make_are_nobody_elses() -> None:
 
     assert known - {"GPUFENCE_NODE"} == set(agent["properties"])
     assert not agent["additionalProperties"]
+
+
+def test_artifact_hub_is_told_what_the_chart_brings() -> None:
+    """
+    Its annotations name each program's image, each kind of ours as it is defined, and changes in
+    the words that it knows.
+    """
+    (about,) = all_of((CHART / "Chart.yaml").read_text("utf-8"))
+    told = {
+        key.removeprefix("artifacthub.io/"): yaml.safe_load(text)
+        for key, text in about["annotations"].items()
+    }
+    defined = [
+        (
+            item["spec"]["names"]["kind"],
+            item["spec"]["versions"][0]["name"],
+            item["metadata"]["name"],
+        )
+        for name in components()
+        for item in objects(COMPONENTS / name)
+        if item["kind"] == "CustomResourceDefinition"
+    ]
+
+    assert list(SETTINGS) == [image["name"] for image in told["images"]]
+    assert defined == [(crd["kind"], crd["version"], crd["name"]) for crd in told["crds"]]
+    assert {one["kind"] for one in told["changes"]} <= KINDS_OF_CHANGES
 
 
 def test_the_charts_version_is_the_projects() -> None:

@@ -25,6 +25,7 @@ from tests.support.manifests import (
 from tests.unit.house.chart.merge import ABSENT, Choice, Flags, Named, by_name, merged
 from tests.unit.house.chart.template import Code, Printer, Unless
 from tests.unit.house.chart.values import TEST_OF, schema_page, value_of, values_page
+from tests.unit.house.runbooks import WEBSITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -134,9 +135,10 @@ def _printed(key: Key, node: Any) -> list[str]:
             line.replace(f"name: {name}", f"name: {name}-{{{{ .Release.Revision }}}}")
             for line in lines
         ]
-    return [
+    lines = [
         _IMAGE.sub(r'image: {{ include "gpufence.image" (list . "\1") }}', line) for line in lines
     ]
+    return [line.replace(f"{WEBSITE}/", "{{ .Values.website }}/") for line in lines]
 
 
 def _with_code(node: Any) -> Any:

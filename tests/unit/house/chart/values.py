@@ -13,6 +13,7 @@ from certs.settings import CertsSettings
 from controller.settings import ControllerSettings
 from gpufence.settings import rows
 from tests.support.manifests import ROOT, components
+from tests.unit.house.runbooks import WEBSITE
 from webhook.settings import WebhookSettings
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ SETTINGS: Final = {
     "controller": ControllerSettings,
 }
 
-_HEAD: Final = """\
+_HEAD: Final = f"""\
 # Written by `make chart`; docs/install.md says more of each.
 
 image:
@@ -39,11 +40,15 @@ image:
   # The version of the chart, unless it is said.
   tag: ""
 
-# Secrets of gpufence-system with which images are fetched, as [{name: mine}]; `helm test` looks for
-# them in the release's own namespace.
+# Secrets of gpufence-system with which images are fetched, as [{{name: mine}}]; `helm test` looks
+# for them in the release's own namespace.
 imagePullSecrets: []
 
-# Settings of the programs, docs/settings-*.md, as {GPUFENCE_HOLD_SECONDS: "20"}.
+# Where your copy of this project's docs/ can be read, to whose runbooks alerts lead. The project is
+# at no public address yet, so this one leads nowhere.
+website: {WEBSITE}
+
+# Settings of the programs, docs/settings-*.md, as {{GPUFENCE_HOLD_SECONDS: "20"}}.
 settings:
 """
 
@@ -77,6 +82,7 @@ def schema_page(base: Iterable[dict[str, Any]]) -> str:
             "type": "array",
             "items": {**_object({"name": {"type": "string"}}), "required": ["name"]},
         },
+        "website": {"type": "string", "pattern": "^https?://[^ ]+[^/ ]$"},
         "settings": _object({name: _settings(of, taken) for name, of in SETTINGS.items()}),
         # Helm itself puts this in where the chart is part of another one.
         "global": {"type": "object"},

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from deploy.release.chart import packed
 from gpufence import names
 from gpufence.idle import highest_rung
 from gpufence.mode import highest_mode
@@ -72,6 +73,7 @@ class Life:
 
     before: set[str]
     notes: str
+    second: subprocess.CompletedProcess[str]
     tested: subprocess.CompletedProcess[str]
     examined: subprocess.CompletedProcess[str]
     installed: set[str]
@@ -88,6 +90,16 @@ class Life:
 @pytest.fixture(scope="module")
 def helm(helm_program: Path, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     return Helm(helm_program, tmp_path_factory.mktemp("helm"), plane.kubeconfig())
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    The chart as `make release` packs it.
+    """
+    file = tmp_path_factory.mktemp("archive") / "gpufence-0.1.0.tgz"
+    file.write_bytes(packed(CHART, b"", 0))
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +169,14 @@ def agents_rights(plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
+def life(helm: Helm, plane: ControlPlane, archive: Path, newer: Path) -> Life:
     """
-    Install to look first, test, take the next version with all that goes together, stop evictions
-    by hand, roll back, remove.
+    Install an archive to look first, test, take the next version with all that goes together, stop
+    evictions by hand, roll back, remove.
     """
     before = inventory(plane)
-    notes = helm("install", "gpufence", str(CHART), "--set=observeFirst=true").stdout
+    notes = helm("install", "gpufence", str(archive), "--set=observeFirst=true").stdout
+    second = helm("install", "second", str(CHART), check=False)
     with DoctorsKubelet(plane) as kubelet:
         tested = helm("test", "gpufence", "--timeout=60s", check=False)
     assert kubelet.done is not None
@@ -191,7 +204,19 @@ def life(helm: Helm, plane: ControlPlane, newer: Path) -> Life:
     left = inventory(plane) - before
     lift_taints(plane)
     return Life(
-        *(before, notes, tested, kubelet.done, installed, rights, upgraded, kept, stopped, said),
+        *(
+            before,
+            notes,
+            second,
+            tested,
+            kubelet.done,
+            installed,
+            rights,
+            upgraded,
+            kept,
+            stopped,
+            said,
+        ),
         *(rolled_back, left, inventory(plane)),
     )
 
@@ -201,6 +226,8 @@ def test_the_notes_lead_to_evictions(life: Life) -> None:
     Helm says how to go on, with the release's own name.
     """
     assert "helm test gpufence --logs\n" in life.notes
+    assert "helm upgrade gpufence CHART --reset-then-reuse-values" in life.notes
+    assert "deploy/" not in life.notes
     assert "kubectl label namespace TEAM gpufence.io/mode=evict" in life.notes
 
 
@@ -262,6 +289,14 @@ def test_nobody_but_people_lifts_a_kill_switch(life: Life) -> None:
     What somebody has set by hand stays through upgrade and rollback, until he takes it back.
     """
     assert ["cap warn", "cap warn", "evict release"] == life.stopped
+
+
+def test_a_second_release_is_refused_by_the_name_of_the_first(life: Life) -> None:
+    """
+    There is one gpufence in a cluster, and Helm says whose it is.
+    """
+    assert 1 == life.second.returncode
+    assert 'must equal "second": current value is "gpufence"' in life.second.stderr
 
 
 def test_the_notes_tell_of_a_kill_switch_set_by_hand(life: Life) -> None:

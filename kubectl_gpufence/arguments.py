@@ -12,10 +12,10 @@ from kubectl_gpufence.options import (
     PROGRAM,
     add_scope,
     add_verb,
+    interval,
     name,
     node_name,
     pod_name,
-    seconds,
 )
 from kubectl_gpufence.scale_call import add_scale
 
@@ -161,7 +161,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "-w", "--watch", action="store_true", help="live, with keys to sort and filter"
     )
     top.add_argument(
-        "--interval", type=seconds, default=2.0, metavar="TIME", help="between looks (2s)"
+        "--interval", type=interval, default=2.0, metavar="TIME", help="between looks (2s)"
     )
 
     explain = add_verb(verbs, "explain", "the whole story of one pod", _EXPLAIN)
@@ -234,7 +234,7 @@ def _add_dashboard(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="start a browser (by default where there is a screen)",
     )
     dashboard.add_argument(
-        "--interval", type=seconds, default=2.0, metavar="TIME", help="between looks (2s)"
+        "--interval", type=interval, default=2.0, metavar="TIME", help="between looks (2s)"
     )
 
 

@@ -35,6 +35,13 @@ def patience(text: str) -> float:
     return min(seconds(text) or _FOREVER, _FOREVER)
 
 
+def interval(text: str) -> float:
+    """
+    Read the time between two looks, a day at most.
+    """
+    return min(seconds(text), _FOREVER)
+
+
 def add_verb(
     verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, text: str, epilog: str
 ) -> argparse.ArgumentParser:

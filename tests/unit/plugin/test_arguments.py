@@ -45,6 +45,14 @@ def test_a_timeout_of_zero_waits() -> None:
     assert (86_400.0, 3.0) == (patience("0"), patience("3s"))
 
 
+@pytest.mark.parametrize("verb", ["top", "dashboard"])
+def test_looks_are_a_day_apart_at_most(verb: str) -> None:
+    """
+    Nobody can wait for longer than the clock counts.
+    """
+    assert 86_400.0 == parse([verb, "--interval", "99999999h"]).interval
+
+
 def test_pods_of_the_current_namespace_are_what_top_shows() -> None:
     """
     Without further words top is about pods, as a table, once.

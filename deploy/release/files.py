@@ -78,31 +78,41 @@ def checksums(files: Mapping[str, bytes]) -> bytes:
 
 
 def _built(version: str, moment: int, order: Order) -> dict[str, bytes]:
+    sys.stderr.write("==> wheel, plugin and chart\n")
     with tempfile.TemporaryDirectory() as folder:
         wheel = _wheel(Path(folder), moment)
         lock = (ROOT / "requirements" / "plugin.txt").read_text(encoding="utf-8")
         plugin = application(wheel, lock, moment)
         files = {wheel.name: wheel.read_bytes(), f"{_PROGRAM}-{version}.pyz": plugin}
-    licence = (ROOT / "LICENSE").read_bytes()
-    archives = []
-    if order.freezer is not None:
-        system, machine = this_platform()
-        inside = frozen(order.freezer, _PROGRAM, plugin, moment)
-        name = f"{_PROGRAM}-{version}-{system}-{machine}.zip"
-        files[name] = _for_krew(inside, licence, moment)
-        archives.append(Archive(name, files[name], system, machine))
-    name = f"{_PROGRAM}-{version}.zip"
-    files[name] = _for_krew({_PROGRAM: plugin}, licence, moment)
-    archives += [Archive(name, files[name], system) for system in ("darwin", "linux")]
+    archives = _archives(version, plugin, moment, order)
+    files |= {archive.name: archive.content for archive in archives}
     files[f"{NAME}.yaml"] = manifest(version, archives, order.website).encode()
-    files[f"{NAME}-{version}.tgz"] = packed(ROOT / "deploy" / "chart", licence, moment)
+    files[f"{NAME}-{version}.tgz"] = packed(ROOT / "deploy" / "chart", _licence(), moment)
     if order.base:
         files |= image_archives(order.base, version, moment)
     return files
 
 
-def _for_krew(files: Mapping[str, bytes], licence: bytes, moment: int) -> bytes:
-    return zipped({**files, "LICENSE": licence}, moment, executable=_PROGRAM)
+def _archives(version: str, plugin: bytes, moment: int, order: Order) -> list[Archive]:
+    """
+    Return what krew fetches: first what has its own Python, then what runs wherever one is.
+    """
+    stem, archives = f"{_PROGRAM}-{version}", []
+    if order.freezer is not None:
+        system, machine = this_platform()
+        sys.stderr.write(f"==> the plugin with a Python of its own, for {system}-{machine}\n")
+        own = _for_krew(frozen(order.freezer, _PROGRAM, plugin, moment), moment)
+        archives.append(Archive(f"{stem}-{system}-{machine}.zip", own, system, machine))
+    content = _for_krew({_PROGRAM: plugin}, moment)
+    return archives + [Archive(f"{stem}.zip", content, each) for each in ("darwin", "linux")]
+
+
+def _for_krew(files: Mapping[str, bytes], moment: int) -> bytes:
+    return zipped({**files, "LICENSE": _licence()}, moment, executable=_PROGRAM)
+
+
+def _licence() -> bytes:
+    return (ROOT / "LICENSE").read_bytes()
 
 
 def _signed(signer: Signer, sums: bytes, provenance: str, said: bytes) -> dict[str, bytes]:

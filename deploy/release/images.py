@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import subprocess
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -30,9 +31,9 @@ def image_archives(base: str, version: str, moment: int) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     digests = []
     with tempfile.TemporaryDirectory(prefix="gpufence-release-") as folder:
-        _build(base, version, moment, Path(folder))
-        for program in PROGRAMS:
-            layout = Path(folder) / program
+        for number, program in enumerate(PROGRAMS, start=1):
+            sys.stderr.write(f"==> image {program} ({number}/{len(PROGRAMS)}), about a minute\n")
+            layout = _built(program, base, version, moment, Path(folder))
             forget_stages(layout)
             files[f"{NAME}-{program}-{version}.oci.tar"] = packed(layout, moment)
             digests.append(f"{digest_of(layout)}  {NAME}/{program}:{version}\n")
@@ -97,11 +98,12 @@ def _read(path: Path) -> Any:  # noqa: ANN401 (OCI's JSON)
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _build(base: str, version: str, moment: int, folder: Path) -> None:
+def _built(program: str, base: str, version: str, moment: int, folder: Path) -> Path:
     command = [str(_BUILD), "--engine", "buildah", "--base", base, "--name", NAME]
-    command += ["--tag", version, "--moment", str(moment), "--oci", str(folder)]
+    command += ["--tag", version, "--moment", str(moment), "--oci", str(folder), program]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode:
-        raise ReleaseError(f"the images could not be built:\n{done.stdout.strip()[-2000:]}")
+        raise ReleaseError(f"{program} could not be built:\n{done.stdout.strip()[-2000:]}")
+    return folder / program

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kubectl_gpufence.live import LiveScene, Seldom
     from kubectl_gpufence.scene import Scene
 
+_COMPACT: Final = (",", ":")
 _WATCHED_SECONDS: Final = 15.0
 """Nobody has asked for so long: only the hour's line goes on."""
 
@@ -118,7 +119,12 @@ class PagePoller:
             known = after if after < self._number else 0
             head["cards"] = self._cards.since(known, now)
             head["pods"] = self._pods.since(known, now)
-            return json.dumps(head).encode()[:-1] + b', "model": ' + self._model + b"}"
+            return (
+                json.dumps(head, separators=_COMPACT).encode()[:-1]
+                + b',"model":'
+                + self._model
+                + b"}"
+            )
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause()):
@@ -140,7 +146,8 @@ class PagePoller:
         scene, (events, trouble) = self._live.look(), self._events.get()
         notes = (*scene.notes, *filter(None, (events.note, trouble)))
         noted = replace(scene, notes=notes)
-        model = json.dumps(page_model(noted, self._namespace, events.events)).encode()
+        shown = page_model(noted, self._namespace, events.events)
+        model = json.dumps(shown, separators=_COMPACT).encode()
         now = self._clock()
         points = self._points(scene) if self._cards.is_due(now) else None
         with self._lock:

@@ -1,6 +1,8 @@
 """
-`python -m tests.bench.controller [GPU pods] [profiles]`: what the controller holds in memory with
-50,000 pods in view, of which some ask for GPUs, and thousands of profiles, from a scripted server.
+`python -m tests.bench.controller [GPU pods] [profiles] [reports]`: what the controller holds in
+memory and takes of a core with 50,000 pods in view, of which some ask for GPUs, and thousands of
+profiles, from a scripted server. With `reports` it asks the agents of all nodes each minute, and
+writes a Report in each namespace every time.
 
 It runs as in a pod, without the libraries that read a kubeconfig.
 """
@@ -21,10 +23,20 @@ from urllib.parse import parse_qs, urlsplit
 from gpufence import names
 from gpufence.need import NodeNeed, merged, need_configmap, summarise, write_need
 from gpufence.need.profile import conditions_of, profile_name, write_status
+from gpufence.quantity import GIB
+from gpufence.snapshot import (
+    ActivityRow,
+    PodActivityRow,
+    PodRow,
+    ProcessRow,
+    Snapshot,
+    UseRow,
+    write_snapshot,
+)
 from kube import JsonObject
 from tests.bench.profiles import CARD, NODES, TEAMS, needs
 from tests.bench.webhook.programs import free_port
-from tests.support.observing import memory_mib, wait_until
+from tests.support.observing import cpu_seconds, memory_mib, wait_until
 
 PODS: Final = 50_000
 PODS_OF_OWNER: Final = 10
@@ -39,7 +51,10 @@ IN_POD: Final = (
     "run(os.environ, ClientSettings(server=sys.argv[1]))"
 )
 _PREFIX: Final = "gpufence_controller_"
-_SHOWN: Final = tuple(_PREFIX + key for key in ("profile", "needs", "pass", "pods"))
+_SHOWN: Final = tuple(
+    _PREFIX + key for key in ("profile", "needs", "pass", "pods", "report", "agents")
+)
+REPORTS_PATH: Final = f"/apis/{names.REPORT_GROUP}/{names.REPORTS}"
 NEEDS_PATH: Final = f"/api/v1/namespaces/{SYSTEM}/configmaps"
 PROFILES_PATH: Final = f"/apis/{names.PROFILE_GROUP}/{names.PROFILES}"
 
@@ -49,20 +64,31 @@ class Collections:
     What the server has, made object by object when it is asked for.
     """
 
-    def __init__(self, gpu_pods: int, profiles: int) -> None:
+    def __init__(self, gpu_pods: int, profiles: int, *, reports: bool = False) -> None:
+        self.gpu_pods = gpu_pods
+        self.nodes = max(gpu_pods // PODS_OF_NODE, 1)
+        self.absent = frozenset() if reports else frozenset([REPORTS_PATH])
         self.needs = needs(profiles)
         self.owners = max(gpu_pods // PODS_OF_OWNER, profiles)
         self._statuses = list(_profiles(self.needs))
-        nodes = max(gpu_pods // PODS_OF_NODE, 1)
         self.lists: dict[str, tuple[int, Callable[[int], JsonObject]]] = {
-            "/api/v1/pods": (PODS, lambda place: _pod(place, gpu_pods, nodes)),
-            "/api/v1/nodes": (nodes, _node),
+            "/api/v1/pods": (PODS, lambda place: _pod(place, gpu_pods, self.nodes)),
+            "/api/v1/nodes": (self.nodes, _node),
             "/api/v1/namespaces": (TEAMS, _namespace),
             "/apis/apps/v1/deployments": (self.owners, lambda place: _owner(place, "Deployment")),
             "/apis/apps/v1/replicasets": (self.owners, lambda place: _owner(place, "ReplicaSet")),
             NEEDS_PATH: (len(self.needs), lambda place: _need(self.needs[place])),
+            REPORTS_PATH: (0, _namespace),
             PROFILES_PATH: (len(self._statuses), lambda place: self._statuses[place]),
         }
+
+    def snapshot(self, node: int) -> str:
+        """
+        Return what the agent of a node sees of the pods there.
+        """
+        places = range(node, self.gpu_pods, self.nodes)
+        state = Snapshot(f"node-{node}", "0", "", "", fresh=True, stale_seconds=0.5)
+        return write_snapshot(state._replace(pods=tuple(_row(place) for place in places)))
 
     def page(self, path: str, query: dict[str, list[str]]) -> Iterator[JsonObject | str]:
         """
@@ -96,6 +122,10 @@ class Handler(BaseHTTPRequestHandler):
             self._say(_KINDS[address.path])
         elif "/leases/" in address.path:
             self._say(self.lease)
+        elif address.path.startswith("/node-"):
+            self._say(json.loads(self.there.snapshot(int(address.path.split("/")[1][5:]))))
+        elif address.path in self.there.absent:
+            self._say({"kind": "Status", "code": 404}, 404)
         else:
             self._say_page(address.path, query)
 
@@ -103,6 +133,11 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if "/leases/" in self.path:
             self.lease.update(body)
+        self._say(body)
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body["metadata"]["resourceVersion"] = "1"
         self._say(body)
 
     def do_POST(self) -> None:
@@ -130,9 +165,9 @@ class Handler(BaseHTTPRequestHandler):
         data = text.encode()
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
-    def _say(self, said: object) -> None:
+    def _say(self, said: object, status: int = 200) -> None:
         data = json.dumps(said).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -220,6 +255,25 @@ def _pod(place: int, gpu_pods: int, nodes: int) -> JsonObject:
     }
 
 
+def _row(place: int) -> PodRow:
+    """
+    Make what an agent sees of a pod: within its limit, and busy.
+    """
+    set_of = _about(place // PODS_OF_OWNER, "ReplicaSet")
+    uid = f"aaaaaaaa-0000-0000-0000-{place:012}"
+    busy = ActivityRow("busy", 0.0, "Busy")
+    use = UseRow("GPU-" + "a" * 36, 3 * GIB, 4 * GIB, 3 * GIB, "within", activity=busy)
+    return PodRow(
+        uid,
+        set_of["namespace"],
+        f"{set_of['name']}-{place:05}",
+        "observe",
+        f"ReplicaSet/{set_of['name']}",
+        uses=(use._replace(processes=(ProcessRow(place + 1, 3 * GIB, "server"),)),),
+        activity=PodActivityRow("busy", 0.0, "Busy", busy_share=0.5),
+    )
+
+
 def _node(place: int) -> JsonObject:
     labels = {"nvidia.com/gpu.product": CARD.model, "kubernetes.io/hostname": f"node-{place}"}
     offered = {"cpu": "96", "memory": "900Gi", names.NVIDIA_GPU: str(PODS_OF_NODE), "pods": "110"}
@@ -267,7 +321,7 @@ def _profiles(remembered: list[NodeNeed]) -> Iterator[JsonObject]:
                 "uid": f"bbbbbbbb-0000-0000-0000-{place:012}",
                 "resourceVersion": str(2 * 10**6 + place),
                 "generation": 1,
-                "labels": {"app.kubernetes.io/managed-by": names.CONTROLLER},
+                "labels": {names.MANAGED_BY: names.CONTROLLER},
             },
             "spec": {"targetRef": target, "apply": "Never", "margin": "15%"},
             "status": {**write_status([said], 1), "conditions": conditions},
@@ -275,10 +329,11 @@ def _profiles(remembered: list[NodeNeed]) -> Iterator[JsonObject]:
 
 
 def main() -> None:
-    gpu_pods, profiles = (
-        int(text) for text in (sys.argv[1:] + ["10000", "5000"][len(sys.argv) - 1 :])[:2]
-    )
-    server = serve(Collections(gpu_pods, profiles))
+    words = [word for word in sys.argv[1:] if word != "reports"]
+    gpu_pods, profiles = (int(text) for text in (words + ["10000", "5000"][len(words) :])[:2])
+    reports = "reports" in sys.argv[1:]
+    there = Collections(gpu_pods, profiles, reports=reports)
+    server = serve(there)
     url = f"http://127.0.0.1:{server.server_port}"
     port = free_port()
     with TemporaryDirectory() as folder:
@@ -289,6 +344,7 @@ def main() -> None:
             "GPUFENCE_PROFILE_SECONDS": "2",
             "GPUFENCE_PROFILE_WRITES": "1000",
             "GPUFENCE_LOG_LEVEL": "warning",
+            "GPUFENCE_AGENTS": ",".join(f"node-{n}={url}/node-{n}" for n in range(there.nodes)),
             **{key: text for key, text in os.environ.items() if key.startswith("MALLOC_")},
         }
         command = [sys.executable, "-c", IN_POD, url]
@@ -296,11 +352,16 @@ def main() -> None:
         with subprocess.Popen(command, env=environment) as process:
             try:
                 _wait_for_all(port, profiles)
-                ends = time.monotonic() + SECONDS
+                ends = time.monotonic() + (SECONDS * 4 if reports else SECONDS)
                 while time.monotonic() < ends:
+                    before = cpu_seconds(process.pid)
                     time.sleep(STEP_SECONDS)
                     held, peak = memory_mib(process.pid)
-                    print(f"  holds {held:.1f} MiB, at most {peak:.1f} MiB", flush=True)
+                    core = (cpu_seconds(process.pid) - before) / STEP_SECONDS
+                    print(
+                        f"  holds {held:.1f} MiB, at most {peak:.1f} MiB, {core:.1%} of a core",
+                        flush=True,
+                    )
                 for line in _told(port):
                     print(f"  {line}")
             finally:

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controller.cluster.store import LiveStore
-from controller.decide.last_look import agents_row
+from controller.reports.asking import PodAsking
 from controller.reports.document import (
     NAME,
     REPORT,
-    ReportLine,
     keep_report,
     report_of,
     said_by,
 )
-from controller.reports.results import ReportTerms, results_of
 from gpufence import names
 from gpufence.errors import GpufenceError
 from gpufence.mode import namespace_mode
@@ -38,12 +35,11 @@ from kube import (
 from kube.optional import OptionalWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from controller.cluster.kept import NamespaceWords
     from controller.loop import LastPass
-    from controller.model import OwnerState, PodState
-    from controller.reports.document import KeptReport
+    from controller.reports.document import KeptReport, ReportLine
     from controller.settings import ControllerSettings
     from gpufence.mode import Mode
     from gpufence.snapshot import Snapshot
@@ -51,8 +47,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 4
-"""Agents that are asked at the same time: others want to ask some, too."""
 _OURS: Final = {"fieldSelector": f"metadata.name={NAME}"}
 _FORCED: Final = {"fieldManager": names.CONTROLLER, "force": "true"}
 
@@ -67,15 +61,6 @@ class ReportSources(NamedTuple):
     last: Callable[[], LastPass | None]
     namespaces: Callable[[], Mapping[str, NamespaceWords]]
     agents: Callable[[Sequence[str]], Mapping[str, Snapshot | None]]
-
-
-class _Asked(NamedTuple):
-    """
-    A pod in a fenced namespace, and what it is held to.
-    """
-
-    pod: PodState
-    terms: ReportTerms
 
 
 class ReportKeeper:
@@ -99,6 +84,7 @@ class ReportKeeper:
         )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+        self._asking = PodAsking(sources.agents, settings, self._acts, self._stop.wait)
         # What a server that knows fewer fields has made of what was written.
         self._written: dict[str, tuple[bytes, str]] = {}
         self.outcomes: Counter[tuple[str, str]] = Counter()
@@ -137,7 +123,9 @@ class ReportKeeper:
         if not self._acts() or not self._watch.synced or last is None or not last.state.fresh:
             return  # somebody else may write them meanwhile, or nothing may be believed
         fenced = self._fenced()
-        lines = self._lines(last, fenced)
+        lines = self._asking.lines(last.state, fenced)
+        if lines is None:
+            return
         for namespace in sorted(fenced):
             if not self._acts():
                 return
@@ -156,51 +144,6 @@ class ReportKeeper:
         }
         exempt = self._settings.exempt_namespaces
         return {name: mode for name, mode in modes.items() if mode and name not in exempt}
-
-    def _lines(self, last: LastPass, fenced: Mapping[str, Mode]) -> Mapping[str, list[ReportLine]]:
-        """
-        Ask the agents of all nodes where there is somebody to report on, a few at a time; of what
-        they say no more is kept than is reported.
-        """
-        lines: dict[str, list[ReportLine]] = defaultdict(list)
-        asked: dict[str, list[_Asked]] = defaultdict(list)
-        for each in self._pods(last, fenced):
-            asked[each.pod.node].append(each)
-        for node, snapshot in self._looks(sorted(asked)):
-            for pod, terms in asked.pop(node):
-                row = agents_row(pod, snapshot) if node else "no node has taken it yet"
-                results = results_of(pod, row, terms)
-                lines[pod.namespace] += [ReportLine(pod, result) for result in results]
-        return lines
-
-    def _pods(self, last: LastPass, fenced: Mapping[str, Mode]) -> Iterator[_Asked]:
-        default = self._settings.unit_defaults
-        for owner in last.state.owners.values():
-            mode = fenced.get(owner.key.namespace)
-            for pod in owner.pods if mode else ():
-                if pod.gpu is not None and not pod.terminating and mode:
-                    room = last.state.nodes.get(pod.node)
-                    units = default if room is None else room.node.units
-                    yield _Asked(pod, ReportTerms(mode, self._idle_after(owner), units))
-
-    def _idle_after(self, owner: OwnerState) -> float:
-        words = owner.words
-        return self._settings.rules.after_seconds if words is None else words.after_seconds
-
-    def _looks(self, nodes: Sequence[str]) -> Iterator[tuple[str, Snapshot | None]]:
-        """
-        Yield what each node's agent sees, over half of a pass; nobody is asked of no node.
-        """
-        batches = [nodes[first : first + AT_ONCE] for first in range(0, len(nodes), AT_ONCE)]
-        for batch in batches:
-            if not self._acts():
-                return
-            began = time.monotonic()
-            found = self._sources.agents([node for node in batch if node])
-            for node in batch:
-                yield node, found.get(node)
-            share = self._settings.reports.pass_seconds / 2 / len(batches)
-            self._stop.wait(max(share - (time.monotonic() - began), 0.0))
 
     def _keep_up(self, namespace: str, lines: Collection[ReportLine]) -> None:
         report = report_of(namespace, lines, self._settings.reports.results)

@@ -17,8 +17,8 @@ from gpufence.mode import Mode
 from gpufence.text import duration, limit_mebibytes, printable
 
 if TYPE_CHECKING:
-    from controller.model import PodState
     from gpufence.dialects import Units
+    from gpufence.pods import Pod
     from gpufence.snapshot import PodRow, UseRow
 
 MOST_MESSAGE: Final = 300
@@ -96,7 +96,7 @@ _TOLD: Final = {
 }
 
 
-def results_of(pod: PodState, row: PodRow | str, terms: ReportTerms) -> tuple[PodResult, ...]:
+def results_of(pod: Pod, row: PodRow | str, terms: ReportTerms) -> tuple[PodResult, ...]:
     """
     Return what is reported of a pod; `row` is what its agent says of it, or why nobody can tell.
     """
@@ -121,16 +121,16 @@ def _declared(row: PodRow) -> tuple[ResultWord, str]:
     return ResultWord.PASS, "its limit is known"
 
 
-def _capped(pod: PodState, terms: ReportTerms) -> tuple[ResultWord, str]:
-    annotations = {} if pod.gpu is None else pod.gpu.annotations
-    injected = annotations.get(names.INJECTED, "")
+def _capped(pod: Pod, terms: ReportTerms) -> tuple[ResultWord, str]:
+    injected = pod.annotations.get(names.INJECTED, "")
     if injected in _TOLD:
         word, message = _TOLD[injected]
-        warned = annotations.get(names.WARNINGS, "")
+        warned = pod.annotations.get(names.WARNINGS, "")
         if word is ResultWord.PASS and warned:
             return ResultWord.WARN, f"{message}, and its creator was warned: {warned}"
         return word, message
-    if _has_own_cap(pod, terms):
+    declared = read_declaration(pod, terms.units)
+    if isinstance(declared, Declared) and declared.library_caps:
         return ResultWord.PASS, "the library of its sharing system caps it"
     if terms.mode is Mode.OBSERVE:
         return ResultWord.SKIP, "mode observe tells frameworks nothing"
@@ -138,13 +138,6 @@ def _capped(pod: PodState, terms: ReportTerms) -> tuple[ResultWord, str]:
         "its frameworks were told nothing: it was made in mode observe, or has no limit that is "
         "enforced"
     )
-
-
-def _has_own_cap(pod: PodState, terms: ReportTerms) -> bool:
-    if pod.gpu is None:
-        return False
-    declared = read_declaration(pod.gpu, terms.units)
-    return isinstance(declared, Declared) and declared.library_caps
 
 
 def _over(row: PodRow) -> tuple[ResultWord, str]:

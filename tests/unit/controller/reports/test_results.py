@@ -9,7 +9,6 @@ import pytest
 from agent.model.decision import Outcome
 from controller.cluster.pods import MOST_WARNED, keep_pod
 from controller.cluster.shared import Shared
-from controller.model import PodState
 from controller.reports.results import (
     MOST_MESSAGE,
     OUTCOMES,
@@ -21,6 +20,7 @@ from controller.reports.results import (
 from gpufence import names
 from gpufence.dialects import Units
 from gpufence.mode import Mode
+from gpufence.pods import Pod
 from gpufence.quantity import GIB
 from gpufence.snapshot import PodActivityRow, PodRow, UseRow
 from tests.support.builders import container, gpushare
@@ -36,7 +36,7 @@ CAPPED, DECLARED, OVER, IDLE = (
 )
 
 
-def pod(*containers: dict[str, Any], **annotations: str) -> PodState:
+def pod(*containers: dict[str, Any], **annotations: str) -> Pod:
     """
     Build a pod as it is kept, with annotations of ours.
     """
@@ -44,11 +44,12 @@ def pod(*containers: dict[str, Any], **annotations: str) -> PodState:
     raw = raw_pod(*(containers or (gpushare("main"),)), annotations=said)
     _, kept = keep_pod({**raw, "status": {"phase": "Running"}}, Shared())
     assert kept is not None
-    return kept.state
+    assert kept.state.gpu is not None
+    return kept.state.gpu
 
 
 def found(
-    row: PodRow | str = "unused", of: PodState | None = None, **terms: Any
+    row: PodRow | str = "unused", of: Pod | None = None, **terms: Any
 ) -> dict[ReportRule, tuple[ResultWord, str]]:
     held_to = ReportTerms(Mode.CAP, 900.0, Units())._replace(**terms)
     made = results_of(of or pod(injected="yes"), row, held_to)
@@ -123,13 +124,6 @@ def test_a_library_that_caps_is_a_cap() -> None:
     hami = pod(container("main", **asked), injected="nothing")
 
     assert (ResultWord.PASS, "the library of its sharing system caps it") == found(of=hami)[CAPPED]
-
-
-def test_a_pod_that_has_nothing_to_do_with_gpus_has_no_cap_of_its_own() -> None:
-    """
-    Whatever is kept of it, nobody guesses.
-    """
-    assert ResultWord.WARN is found(of=pod()._replace(gpu=None))[CAPPED][0]
 
 
 def test_every_verdict_of_an_agent_is_known() -> None:

@@ -108,7 +108,7 @@ def test_no_admission_suffers_from_an_upgrade(installed: Installed) -> None:
     """
     before = {one["metadata"]["uid"] for one in installed.site.pods(SYSTEM[1], WEBHOOK)}
     setting = "--set-string=settings.webhook.GPUFENCE_LOG_LEVEL=debug"
-    upgrade = ["upgrade", "gpufence", str(CHART), "--reuse-values", setting]
+    upgrade = ["upgrade", "gpufence", str(CHART), "--reset-then-reuse-values", setting]
     command = [str(installed.helm.program), *upgrade, "--wait", "--timeout=100s"]
     seen = []
     with subprocess.Popen(

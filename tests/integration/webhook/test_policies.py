@@ -43,7 +43,7 @@ FREE = (
     "notgpufence.io/memory",
 )
 PATCHES = 2
-ROUNDS = 6
+ROUNDS = 4
 MOST = 1.3
 REFUSALS = (ForbiddenError, InvalidRequestError)
 

@@ -59,7 +59,7 @@ def exact_values(
     if plan is None or plan.mode is Mode.OBSERVE or not (plan.dialect or read.claims):
         return {}
     candidates = candidate_cards(read, [node], policy.default)
-    if any(card.memory_bytes is None for card in candidates):
+    if _has_strange_card(read) or any(card.memory_bytes is None for card in candidates):
         return {}
     inputs = read_inputs(
         read,
@@ -97,6 +97,15 @@ def _by_late_claims(pod: Pod) -> bool:
     among them that its scheduler makes for extended resources: it counts by those from now on.
     """
     return bool(pod.devices)
+
+
+def _has_strange_card(pod: Pod) -> bool:
+    """
+    Return whether some of the cards that claims give a part of are known and some are not: what
+    fits the first may be too much of the others.
+    """
+    known = [each.card is not None for each in pod.devices if not each.amount.share]
+    return any(known) and not all(known)
 
 
 def _belongs(key: str, pod: Pod) -> bool:

@@ -67,11 +67,13 @@ def test_what_is_asked_for_counts_until_what_was_consumed_is_known() -> None:
         ASKED,
         claims.allocated(ASKED, claims.result(memory="3Gi"), users=("uid-2",)),
         claims.allocated(ASKED, claims.result(memory="3Gi") | {"driver": "nic.example.com"}),
+        claims.allocated(ASKED, claims.result(memory="3Gi"), claims.result("gpu-9", memory="3Gi")),
     ],
 )
 def test_a_binding_in_doubt_leaves_the_careful_values(claim: Any) -> None:
     """
-    A claim that is gone, not allocated, somebody else's or another driver's changes nothing.
+    A claim that is gone, not allocated, somebody else's or another driver's changes nothing, nor
+    does one with a second device that nobody publishes: a fraction would be of the first card.
     """
     made = rewritten_with_claims(claiming(), {"gpu": ASKED})
 

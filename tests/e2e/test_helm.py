@@ -128,10 +128,11 @@ def test_no_admission_suffers_from_an_upgrade(installed: Installed) -> None:
 
 def test_uninstalling_leaves_nothing(installed: Installed) -> None:
     """
-    No object of gpufence's is left, and none of Helm's.
+    No object of gpufence's is left, and none of Helm's; it is installed again for other tests.
     """
     installed.helm("uninstall", "gpufence", "--wait", "--timeout=100s")
+    everything = installed.site.everything()
+    installed.helm("install", "gpufence", str(CHART), *HERE)
+    wait_for_programs(installed.site)
 
-    assert [] == sorted(
-        name for name in installed.site.everything() if "gpufence" in name or "helm" in name
-    )
+    assert [] == sorted(name for name in everything if "gpufence" in name or "helm" in name)

@@ -69,8 +69,7 @@ keda: $(READY) ## real KEDA and RabbitMQ scale simulated workers by seconds of b
 	@$(BIN)/pytest -m keda --timeout 1800 -p no:randomly tests/keda; code=$$?; \
 	  $(BIN)/python -m tests.keda.report; exit $$code
 
-versions: $(READY) ## the tests that the API server decides, on each Kubernetes from 1.30 (hours once, then 30 minutes; ONLY=1.34)
-	@$(BIN)/python -m simulator build
+versions: $(READY) ## the tests that the API server decides, on each Kubernetes from 1.30 (an hour more once, then 40 minutes; ONLY=1.34)
 	@$(BIN)/python -m tests.versions $(foreach minor,$(ONLY),--only $(minor))
 
 images: ## build the images, with docker, podman or buildah (BASE=image, NAME=prefix)

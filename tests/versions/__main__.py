@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.controlplane import Assets, ControlPlaneError
+from simulator.controlplane.build import USUAL
 from simulator.controlplane.older import ensure, read_releases
 from simulator.controlplane.recipe import read_recipe
 from simulator.progress import Progress
@@ -63,7 +64,7 @@ def read_chosen(arguments: Sequence[str], newest: str) -> list[str]:
         description="Run the tests whose end the API server decides on each Kubernetes, and store"
         f" in {shown(RESULTS)} what each can do. An API server and scheduler that were not built"
         " before are built first: six minutes for each minor on two idle cores. The tests of one"
-        " minor take about four minutes.",
+        " minor take four to six minutes.",
         epilog="It ends with 0 where all was as expected, with 1 where something was not, with 2"
         " where it was asked for what there is not, with 130 when it was stopped.",
     )
@@ -120,6 +121,7 @@ def play_all(minors: Sequence[str], newest: str, progress: Progress) -> list[str
     Run the tests on each, building first what is missing, and return where not all was expected.
     """
     assets = Assets.from_environment(os.environ)
+    assets.ensure(USUAL, progress)
     HELM.ensure(assets, progress)
     failed = []
     for number, minor in enumerate(minors, start=1):

@@ -102,6 +102,7 @@ def test_what_is_written_reads_back(plan: Plan) -> None:
         ("setting", {"form": 1}, "containers[trainer].settings[0].form"),
         ("setting", {"done": None}, "containers[trainer].settings[0].done"),
         ("setting", {"user": 1}, "containers[trainer].settings[0].user"),
+        ("setting", {"user": [1]}, "containers[trainer].settings[0].user"),
         ("setting", {"A": "-1"}, "containers[trainer].settings[0].A"),
     ],
 )

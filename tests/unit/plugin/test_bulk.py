@@ -56,6 +56,21 @@ def test_no_more_plans_are_remembered_than_stand_together() -> None:
     assert first is not plans({names.PLAN: "0"})
 
 
+def test_no_more_settings_are_remembered_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Plans read the same when all that is alike was forgotten between them.
+    """
+    monkeypatch.setattr(AlikePlans, "MOST_SETTINGS", 1)
+    pods = [raw_pod(gpushare("main", amount)) for amount in (2, 3)]
+    plans = AlikePlans()
+
+    assert [see_pod(item, None).recorded for item in pods] == [
+        see_pod(item, None, plans=plans).recorded for item in pods
+    ]
+
+
 def test_cards_are_kept_once_where_they_are_what_the_node_offers() -> None:
     """
     What an agent has stated stands beside what is worked out from it, and is the same; of a node

@@ -126,6 +126,18 @@ def test_each_claim_has_its_own_devices() -> None:
     assert told.index("claim-b") < told.index("2048Mi")
 
 
+def test_a_claim_with_two_names_is_told_once() -> None:
+    """
+    By the first of them.
+    """
+    refs = [claims.by_name(name, "one") for name in ("a", "b")]
+    raw = pod(claims.claiming(container(), a="", b=""), resourceClaims=refs)
+    asked = dict.fromkeys(("a", "b"), claims.claim("one", claims.request("1Gi")))
+    told = "\n".join(explanation(PodStory(see_pod(raw, None, {}, asked)), Display(200)))
+
+    assert 1 == told.count("resource claim one")
+
+
 def test_a_slice_of_another_driver_has_no_cards() -> None:
     """
     Of ours those count as shared that several claims may have.

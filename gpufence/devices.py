@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpufence.asked import DoubtError, asked, memory_of
+from gpufence.claim_requests import DoubtError, asked, memory_of
 from gpufence.dialects.spec import UNKNOWN_AMOUNT, WHOLE_CARD, Amount
 from gpufence.errors import GpufenceError
 from gpufence.names import DRA_DRIVER

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gpufence import names
-from gpufence.asked import class_key, classes_asked
+from gpufence.claim_requests import class_key, classes_asked
 from gpufence.devices import MOST_READ
 from gpufence.errors import GpufenceError
 from gpufence.slices import cards_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpufence.asked import names_driver
+from gpufence.claim_requests import names_driver
 from gpufence.findings import Finding, look, ok, unknown, wrong
 from gpufence.mode import MODES
 from gpufence.names import DRA_CLASSES, DRA_DRIVER, SYSTEM_NAMESPACE

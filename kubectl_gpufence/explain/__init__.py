@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpufence import names
-from gpufence.asked import class_key, classes_asked
+from gpufence.claim_requests import class_key, classes_asked
 from gpufence.devices import MOST_READ
 from gpufence.names import MODE
 from gpufence.pods import read_claims

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from gpufence.asked import class_key
+from gpufence.claim_requests import class_key
 from gpufence.pods import PodClaim
 from kube import JsonObject
 from tests.support import claims

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufence.asked import Asked, asked, class_key, classes_asked
+from gpufence.claim_requests import Asked, asked, class_key, classes_asked
 from gpufence.dialects.spec import UNKNOWN_AMOUNT, Amount
 from gpufence.errors import GpufenceError
 from gpufence.quantity import GIB
